@@ -17,39 +17,39 @@ from atdp_cli import events
 from atdp_cli.errors import AtdpError, BudgetError, InputError, InterruptedRunError, RunError, UsageError
 
 if TYPE_CHECKING:
+    from atdp_cli.accounting.request import AccountRequest
+    from atdp_cli.accounting.results import AccountSummary
+    from atdp_cli.accounting.run import account
     from atdp_cli.audit.request import AuditRequest
-    from atdp_cli.audit_result import AuditDocument
-    from atdp_cli.jobs.account import account
-    from atdp_cli.jobs.account_request import AccountRequest
-    from atdp_cli.jobs.audit import audit_canary
-    from atdp_cli.jobs.decoy.request import DecoyRequest, decoy
-    from atdp_cli.jobs.detect import DetectRequest, detect
-    from atdp_cli.jobs.harden.request import HardenRequest
-    from atdp_cli.jobs.harden.run import harden, plan
-    from atdp_cli.jobs.redact import RedactRequest, redact
-    from atdp_cli.report.summary.account import AccountSummary
-    from atdp_cli.report.summary.harden import HardenPlan, HardenSummary
+    from atdp_cli.audit.results import AuditDocument
+    from atdp_cli.audit.run import audit_canary
+    from atdp_cli.decoys.request import DecoyRequest, decoy
+    from atdp_cli.detection.redact import RedactRequest, redact
+    from atdp_cli.detection.run import DetectRequest, detect
+    from atdp_cli.hardening.request import HardenRequest
+    from atdp_cli.hardening.results import HardenPlan, HardenSummary
+    from atdp_cli.hardening.run import harden, plan
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AccountRequest": "jobs.account_request",
-    "AccountSummary": "report.summary.account",
-    "AuditDocument": "audit_result",
+    "AccountRequest": "accounting.request",
+    "AccountSummary": "accounting.results",
+    "AuditDocument": "audit.results",
     "AuditRequest": "audit.request",
-    "DecoyRequest": "jobs.decoy.request",
-    "DetectRequest": "jobs.detect",
-    "HardenPlan": "report.summary.harden",
-    "HardenRequest": "jobs.harden.request",
-    "HardenSummary": "report.summary.harden",
-    "RedactRequest": "jobs.redact",
-    "account": "jobs.account",
-    "audit_canary": "jobs.audit",
-    "decoy": "jobs.decoy.request",
-    "detect": "jobs.detect",
-    "harden": "jobs.harden.run",
-    "plan": "jobs.harden.run",
-    "redact": "jobs.redact",
+    "DecoyRequest": "decoys.request",
+    "DetectRequest": "detection.run",
+    "HardenPlan": "hardening.results",
+    "HardenRequest": "hardening.request",
+    "HardenSummary": "hardening.results",
+    "RedactRequest": "detection.redact",
+    "account": "accounting.run",
+    "audit_canary": "audit.run",
+    "decoy": "decoys.request",
+    "detect": "detection.run",
+    "harden": "hardening.run",
+    "plan": "hardening.run",
+    "redact": "detection.redact",
 }
 """The modules of the names that are looked up when they are used."""
 

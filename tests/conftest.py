@@ -61,8 +61,7 @@ def one_pipeline() -> Iterator[None]:
     """
     import spacy
 
-    from atdp_cli.text.detection.scan import installed_pipeline
-    from atdp_cli.text.detection.third_party import THIRD_PARTY, third_party_folder
+    from atdp_cli.detection.scan import THIRD_PARTY, installed_pipeline, third_party_folder
 
     default = third_party_folder() if installed_pipeline() == THIRD_PARTY else None
     load = spacy.load

@@ -17,9 +17,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from atdp_cli.hardening.workspace import RECORD_FILE, checkpoint_numbers
 from atdp_cli.privacy.journal import JOURNAL_FILE
 from atdp_cli.privacy.ledger import LEDGER_FILE, read_verified
-from atdp_cli.runs.workspace import RECORD_FILE, checkpoint_numbers
 
 OUT = "out"
 FOLDERS = {OUT, f"{OUT}.private", f"{OUT}.partial"}

@@ -7,10 +7,10 @@ import torch
 import transformers
 
 from atdp_cli.cli import app
-from atdp_cli.jobs.harden import model
-from atdp_cli.jobs.harden import model as loading
-from atdp_cli.jobs.harden import train as harden
-from atdp_cli.text.detection.scan import load_pipeline
+from atdp_cli.detection.scan import load_pipeline
+from atdp_cli.hardening import model
+from atdp_cli.hardening import model as loading
+from atdp_cli.hardening import train as harden
 
 torch.set_num_threads(1)
 # To load it takes longer than a run lasts.

@@ -12,14 +12,14 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from atdp_cli.audit_result import AuditDocument
-from atdp_cli.cli.commands import COMMANDS, load_command
-from atdp_cli.cli.options.help import has_short_help
-from atdp_cli.jobs.harden.recipes import hypothetical_ledger
-from atdp_cli.memory_result import MemoryDocument
+from atdp_cli.audit.results import AuditDocument
+from atdp_cli.cli.app import COMMANDS, load_command
+from atdp_cli.cli.help import has_short_help
+from atdp_cli.hardening.recipes import hypothetical_ledger
+from atdp_cli.memorisation.results import MemoryDocument
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.wording import other_values
-from atdp_cli.report.document import PrivateReport, PublicReport
+from atdp_cli.reporting.document import PrivateReport, PublicReport
 from atdp_cli.training.recipe import parse_recipe
 from tests.house import HEAD, table
 from tests.transcripts import golden_files
@@ -52,7 +52,7 @@ def generated() -> dict[Path, Callable[[], str]]:
 
 def schemas() -> dict[Path, Callable[[], str]]:
     """The JSON schemas of both reports, of an audit and of a memory map."""
-    folder = ROOT / "atdp_cli" / "report" / "schemas"
+    folder = ROOT / "atdp_cli" / "reporting" / "schemas"
     return {folder / name: partial(schema, kind) for name, kind in SCHEMAS.items()}
 
 

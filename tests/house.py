@@ -51,7 +51,7 @@ def _imported(name: str, tree: ast.Module, known: set[str]) -> set[str]:
 
 
 def room_of(name: str, trees: Mapping[str, ast.Module]) -> str:
-    """`atdp_cli.text.corpus.csv` → `text`; the modules at the top are a room of their own."""
+    """`atdp_cli.corpus.csv` → `text`; the modules at the top are a room of their own."""
     parts = name.split(".")
     is_room = len(parts) > 2 or any(other.startswith(f"{name}.") for other in trees)
     return parts[1] if is_room and len(parts) > 1 else PACKAGE

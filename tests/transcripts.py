@@ -191,8 +191,8 @@ def make_place(folder: Path) -> None:
 
 
 def _write_reports(folder: Path) -> None:
-    from atdp_cli.report.document import REPORT_FILE
-    from tests.report.documents import RAW, private, public
+    from atdp_cli.reporting.document import REPORT_FILE
+    from tests.reporting.documents import RAW, private, public
 
     reports = {"out": public(), "out.private": private(), "other": public(RAW, audits=(), recipe="no-dp")}
     for name, report in reports.items():

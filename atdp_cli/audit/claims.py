@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from atdp_cli.audit_result import GroupEpsilon
+from atdp_cli.audit.results import GroupEpsilon
 from atdp_cli.errors import BudgetError, InputError
 from atdp_cli.privacy.accountant import epsilon_group
 from atdp_cli.privacy.adjacency import Adjacency

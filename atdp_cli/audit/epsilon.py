@@ -16,9 +16,9 @@ from atdp_cli.audit.canary import Target
 from atdp_cli.audit.claims import Claim
 from atdp_cli.audit.epsilon_bounds import gaussian_epsilon, guess_coins, in_out_bound, in_out_gaussian, rank_bound
 from atdp_cli.audit.exposure import Rank, Scores
-from atdp_cli.audit.levels import Levels, split_alpha
+from atdp_cli.audit.hypothesis_tests import Levels, split_alpha
+from atdp_cli.audit.results import EpsilonBound, GroupEpsilon
 from atdp_cli.audit.verdict import Limits
-from atdp_cli.audit_result import EpsilonBound, GroupEpsilon
 from atdp_cli.errors import UsageError
 from atdp_cli.privacy.adjacency import Adjacency
 

@@ -11,10 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 from atdp_cli.audit.canary import Choice, Secret, Target, Template, parse_template
 from atdp_cli.errors import AtdpError, InputError, UsageError
 from atdp_cli.files.atomic_write import atomic_write
-from atdp_cli.files.bounded_read import MAX_FILE
-from atdp_cli.files.document import read_document
+from atdp_cli.files.documents import MAX_FILE, read_document
 from atdp_cli.model.chat import ChatTemplate, load_chat_template, render, without_ends
-from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
+from atdp_cli.model.windows import encode_record, tokenizer_fingerprint
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from atdp_cli.audit.canary import ALPHABETS, Choice, Slot, Template
 from atdp_cli.events import ChoiceWarning, Notify, RecordsRead, ignore
 from atdp_cli.model.tokenizer import without_panic
-from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
+from atdp_cli.model.windows import encode_record, tokenizer_fingerprint
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

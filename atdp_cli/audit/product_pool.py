@@ -16,7 +16,7 @@ from atdp_cli.audit.exposure import Rank, Scores
 from atdp_cli.audit.pool import Candidates
 from atdp_cli.audit.trie import damaged_logits, score_pool
 from atdp_cli.events import NodesScored, Notify, ignore
-from atdp_cli.model.tokens import encode_record
+from atdp_cli.model.windows import encode_record
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast

@@ -9,17 +9,17 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from atdp_cli.audit.canary import Target, Template, find_template
 from atdp_cli.audit.epsilon import Games
-from atdp_cli.audit.levels import SampleRule, sample_size, split_alpha
+from atdp_cli.audit.hypothesis_tests import SampleRule, sample_size, split_alpha
 from atdp_cli.audit.manifest import Manifest, read_manifest, token_mismatch
 from atdp_cli.audit.pool import LARGEST_POOL, sampled
+from atdp_cli.audit.results import RANKS, Attack, Gate
 from atdp_cli.audit.verdict import Limits
-from atdp_cli.audit_result import RANKS, Attack, Gate
+from atdp_cli.detection.options import ExecutorOptions
 from atdp_cli.errors import UsageError
 from atdp_cli.files.corpus_file import check_readable
 from atdp_cli.model.folder import check_folder
 from atdp_cli.model.options import ComputeOptions
-from atdp_cli.options import Option
-from atdp_cli.text.options import ExecutorOptions
+from atdp_cli.settings import Option
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -7,6 +7,7 @@ from math import isfinite, log2
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.exposure import Rank
 from atdp_cli.audit.hypothesis_tests import (
+    Levels,
     Stratum,
     fisher,
     fisher_in_sample,
@@ -15,8 +16,8 @@ from atdp_cli.audit.hypothesis_tests import (
     mean_upper_limit,
     power,
 )
-from atdp_cli.audit.levels import Levels
-from atdp_cli.audit_result import (
+from atdp_cli.audit.resolution import resolution
+from atdp_cli.audit.results import (
     CONFIDENCE,
     LEAST_POWER,
     RANKS,
@@ -26,7 +27,6 @@ from atdp_cli.audit_result import (
     Conclusion,
     EpsilonBound,
     Verdict,
-    resolution,
 )
 from atdp_cli.errors import UsageError
 

@@ -4,13 +4,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from atdp_cli.cli.options.shared import CorpusArgument, ProgressOptions
-from atdp_cli.cli.terminal.console import progress, say_skipped, write_json
-from atdp_cli.cli.terminal.flagged import show_flagged
-from atdp_cli.jobs.decoy.request import DecoyOptions, DecoyRequest, decoy
+from atdp_cli.cli.console import progress, say_skipped, show_flagged, write_json
+from atdp_cli.cli.help import CorpusArgument, ProgressOptions
+from atdp_cli.decoys.request import DecoyOptions, DecoyRequest, decoy
 
 if TYPE_CHECKING:
-    from atdp_cli.jobs.decoy.copies import WrittenCopies
+    from atdp_cli.decoys.run import WrittenCopies
 
 
 def decoy_command(corpus: CorpusArgument, options: DecoyOptions, printing: ProgressOptions) -> None:
@@ -38,7 +37,7 @@ def decoy_command(corpus: CorpusArgument, options: DecoyOptions, printing: Progr
 
 
 def _result_json(output: Path, written: "WrittenCopies") -> dict[str, Any]:
-    from atdp_cli.report.guarantee_entry import guarantee_entries
+    from atdp_cli.reporting.entries import guarantee_entries
 
     counts, plan = written.counts, written.plan
     return {

@@ -7,22 +7,20 @@ from typing import Annotated
 
 import typer
 
-from atdp_cli.cli.options.generate import Eager
-from atdp_cli.cli.options.shared import CorpusArgument, ProgressOptions
-from atdp_cli.cli.terminal.console import progress, say_skipped, stderr_console, write_json
-from atdp_cli.cli.terminal.flagged import show_flagged
+from atdp_cli.cli.console import progress, say_skipped, show_flagged, stderr_console, write_json
+from atdp_cli.cli.generate import Eager
+from atdp_cli.cli.help import CorpusArgument, ProgressOptions
+from atdp_cli.detection.run import DetectOptions, DetectRequest, detect, discard
 from atdp_cli.errors import UsageError
 from atdp_cli.files.corpus_file import STANDARD_OUTPUT
-from atdp_cli.jobs.detect import DetectOptions, DetectRequest, detect, discard
-from atdp_cli.options import Option
-from atdp_cli.text.options import DETECTION
+from atdp_cli.settings import DETECTION, Option
 
 
 def _write_settings(context: typer.Context, path: Path | None) -> None:
     """The callback of --write-detector: write the file and stop."""
     if path is None or context.resilient_parsing:
         return
-    from atdp_cli.text.detection.settings import write_detector
+    from atdp_cli.detection.settings import write_detector
 
     write_detector(path)
     stderr_console().print(f"Written: {path}. Change it, and give it by --detector.", soft_wrap=True)

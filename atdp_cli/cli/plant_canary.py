@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from atdp_cli.cli.options.shared import OutputOptions
-from atdp_cli.cli.terminal.console import progress, stderr_console, write_json
-from atdp_cli.cli.terminal.json_lines import ProgressOption
+from atdp_cli.cli.console import progress, stderr_console, write_json
+from atdp_cli.cli.help import OutputOptions
+from atdp_cli.cli.json_lines import ProgressOption
+from atdp_cli.detection.options import ChatTemplateOptions, ReplacingOptions, TextFieldOptions
 from atdp_cli.errors import UsageError
-from atdp_cli.options import Option, Options
-from atdp_cli.text.options import OUTPUT, ChatTemplateOptions, ReplacingOptions, TextFieldOptions
+from atdp_cli.settings import OUTPUT, Option, Options
 
 if TYPE_CHECKING:
-    from atdp_cli.jobs.plant import Canaries, Reach
+    from atdp_cli.audit.plant import Canaries, Reach
 
 
 class PlantOptions(Options):
@@ -66,7 +66,7 @@ def plant_canary_command(
     printing: OutputOptions,
 ) -> None:
     """Plant canaries: secrets drawn at random, each in records of its own, listed in a manifest."""
-    from atdp_cli.jobs.plant import plant_canaries, reach_of
+    from atdp_cli.audit.plant import plant_canaries, reach_of
 
     canaries = _canaries(corpus, options, reading, chat)
     output, manifest = options.output, options.manifest
@@ -113,7 +113,7 @@ def _canaries(corpus: Path, options: PlantOptions, reading: TextFieldOptions, ch
         UsageError: Options do not go together.
         InputError: A file cannot be used.
     """
-    from atdp_cli.jobs.plant import TEMPLATES, Said, draw_canaries, known_canaries
+    from atdp_cli.audit.plant import TEMPLATES, Said, draw_canaries, known_canaries
 
     if options.again is not None:
         return known_canaries(options.again, reading.text_field)

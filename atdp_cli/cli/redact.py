@@ -1,11 +1,10 @@
 """`atdp redact`: the corpus with placeholders over what is sensitive."""
 
-from atdp_cli.cli.options.shared import CorpusArgument, ProgressOptions
-from atdp_cli.cli.terminal.console import StandardOutput, progress, say_skipped, write_json
-from atdp_cli.cli.terminal.flagged import show_flagged
+from atdp_cli.cli.console import StandardOutput, progress, say_skipped, show_flagged, write_json
+from atdp_cli.cli.help import CorpusArgument, ProgressOptions
+from atdp_cli.detection.redact import RedactOptions, RedactRequest, redact
 from atdp_cli.errors import UsageError
 from atdp_cli.files.corpus_file import STANDARD_OUTPUT
-from atdp_cli.jobs.redact import RedactOptions, RedactRequest, redact
 
 
 def redact_command(corpus: CorpusArgument, options: RedactOptions, printing: ProgressOptions) -> None:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from atdp_cli.cli.options.shared import OutputOptions
-from atdp_cli.cli.terminal.console import stderr_console, write_json
+from atdp_cli.cli.console import stderr_console, write_json
+from atdp_cli.cli.help import OutputOptions
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.options import Option, Options
+from atdp_cli.settings import Option, Options
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from atdp_cli.jobs.review import Review, ReviewSummary
-    from atdp_cli.text.review.queue_file import QueueEntry
+    from atdp_cli.detection.review.queue import QueueEntry
+    from atdp_cli.detection.review.run import Review, ReviewSummary
 
 KEYS = "k  right as it stands, next     s  skip     u  undo     q  quit, resume later"
 MASK_KEYS = "d N  drop mask N     r N  reveal mask N     m TEXT  mark a term that was missed"
@@ -56,7 +56,7 @@ def review_command(
 
     Every decision is saved at once, so the next call resumes where this one ended.
     """
-    from atdp_cli.jobs.review import open_review, summarise
+    from atdp_cli.detection.review.run import open_review, summarise
 
     walk = open_review(queue, **dict(options))
     console = stderr_console(quiet=printing.quiet)
@@ -155,7 +155,7 @@ def _show_sentence(console: "Console", walk: "Review", entry: "QueueEntry") -> N
     from rich.padding import Padding
     from rich.text import Text
 
-    from atdp_cli.text.review.queue_file import mask_of
+    from atdp_cli.detection.review.queue import mask_of
 
     number = walk.todo[walk.at] + 1
     head = f"{number:,} of {len(walk.queue.entries):,} · {entry.stratum} · record {printable(entry.id)}"
@@ -182,7 +182,7 @@ def _by_source(entry: "QueueEntry") -> list[str]:
 
 
 def _say_summary(console: "Console", walk: "Review", summary: "ReviewSummary") -> None:
-    from atdp_cli.jobs.review import next_commands
+    from atdp_cli.detection.review.run import next_commands
 
     console.print(
         f"Sentences: {summary.reviewed:,} reviewed, {summary.skipped:,} skipped, {summary.left:,} left. "

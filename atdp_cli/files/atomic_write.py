@@ -9,8 +9,37 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from atdp_cli.errors import InputError, RunError, UsageError
-from atdp_cli.files.compression import Writable, compressed, compression_of
-from atdp_cli.files.fsync import sync_folder
+from atdp_cli.files.corpus_file import Writable, compressed, compression_of
+
+
+def sync_folder(folder: Path) -> None:
+    """Return once the names in a folder are on disk: those of files that were created, renamed or removed."""
+    # Windows cannot open a folder; there the rename alone has to do.
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def sync_tree(path: Path) -> None:
+    """Return once a file is on disk, or a folder with all that is in it.
+
+    Raises:
+        OSError: It cannot be written out.
+    """
+    if path.is_dir():
+        for inside in path.iterdir():
+            sync_tree(inside)
+        sync_folder(path)
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
 
 TEMPORARY = ".tmp"
 """How a file ends that is being written; it begins with a dot."""

@@ -20,14 +20,14 @@ from transformers import (
 
 from atdp_cli.audit.exposure import Rank, Scores
 from atdp_cli.audit.manifest import Manifest, read_manifest
-from atdp_cli.audit.ranking import Pool, pool_of, reference_scores
+from atdp_cli.audit.rank import Pool, pool_of, reference_scores
 from atdp_cli.audit.request import AuditRequest, CanaryTargets
+from atdp_cli.audit.run import RankedCanaries, rank_canaries
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import ignore
-from atdp_cli.jobs.audit import RankedCanaries, rank_canaries
 from atdp_cli.model.checkpoint import load_checkpoint
-from atdp_cli.model.seal import seal_of
-from atdp_cli.model.tokens import tokenizer_fingerprint
+from atdp_cli.model.hashes import seal_of
+from atdp_cli.model.windows import tokenizer_fingerprint
 
 NAME = "the model in training"
 

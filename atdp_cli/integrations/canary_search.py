@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.audit.manifest import Manifest
 from atdp_cli.errors import InputError
-from atdp_cli.model.tokens import align_record
+from atdp_cli.model.windows import align_record
 
 Ids = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

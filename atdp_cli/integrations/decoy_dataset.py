@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import torch
 
+from atdp_cli.corpus.record import Unit, read_records
+from atdp_cli.detection.span_file import read_spans
 from atdp_cli.errors import InputError
-from atdp_cli.jobs.harden.releases import decoy_choice
-from atdp_cli.runs.streams import Streams
-from atdp_cli.text.corpus.records import Unit, read_records
-from atdp_cli.text.detection.span_file import read_spans
-from atdp_cli.text.redaction.decoys import WITHOUT, decoy_text
-from atdp_cli.text.redaction.equality import equal_decoys
-from atdp_cli.text.redaction.frequencies import Frequencies
+from atdp_cli.hardening.releases import decoy_choice
+from atdp_cli.hardening.streams import Streams
+from atdp_cli.replacement.decoys import WITHOUT, decoy_text
+from atdp_cli.replacement.equality import equal_decoys
+from atdp_cli.replacement.frequencies import Frequencies
 from atdp_cli.training.recipe import DecoyEquality
 
 if TYPE_CHECKING:

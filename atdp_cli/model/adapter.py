@@ -12,11 +12,11 @@ from peft import LoraConfig, PeftModel, get_peft_model
 from transformers import PreTrainedModel
 
 from atdp_cli.errors import InputError
-from atdp_cli.files.bounded_read import read_whole
 from atdp_cli.files.checkpoint_names import ADAPTER
-from atdp_cli.files.trial import ends_in_time
-from atdp_cli.model.trial.names import FORMS
-from atdp_cli.ranges import require_at_least
+from atdp_cli.files.documents import read_whole
+from atdp_cli.model.sandboxed.names import FORMS
+from atdp_cli.model.sandboxed.run import ends_in_time
+from atdp_cli.settings import require_at_least
 
 SECONDS = 8.0
 """For the trial of an adapter's patterns, which takes a hundredth of it on a machine that is free."""
@@ -79,7 +79,7 @@ def _try_patterns(base: PreTrainedModel, folder: Path) -> None:
     settings = json.loads(read_whole(folder / ADAPTER))
     unknown = {name: _expressions(settings.get(name)) for name in FORMS}
     names = [name for name, _ in base.named_modules()]
-    script = Path(__file__).with_name("trial") / "names.py"
+    script = Path(__file__).with_name("sandboxed") / "names.py"
     if any(unknown.values()) and not ends_in_time(script, {"patterns": unknown, "names": names}, SECONDS):
         raise InputError(
             f"{folder} cannot be loaded: a pattern in its {ADAPTER} fails or takes too long.",

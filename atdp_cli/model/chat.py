@@ -11,30 +11,43 @@ import bisect
 import copy
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from transformers import PreTrainedTokenizerFast
+
+from atdp_cli.corpus.record import Record
+from atdp_cli.corpus.spans import FlaggedRecord, Range, Span
+from atdp_cli.corpus.split import Split
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.files.trial import ends_in_time
+from atdp_cli.model.sandboxed.run import ends_in_time
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
+
 Message = tuple[str, str]
 """(role, content)."""
 
-Range = tuple[int, int]
 
 SECONDS = 30.0
 """For the trial of a template, on a machine that does other things as well; most take one."""
 
+
 ASSISTANT = "assistant"
 
+
 _MARK = "\ue000{}\ue001"
+
+
 _MARKS = re.compile("\ue000([0-9]+)\ue001")
+
+
 _DAYS = {"%d %b %Y": "26 Jul 2024", "%Y-%m-%d": "2024-07-26"}
+
+
 _SAME_DAY = (
     f"{{% macro strftime_now(format) %}}{{{{ {_DAYS}.get(format, '26 July 2024') }}}}{{% endmacro %}}{{{{ '' }}}}"
 )
@@ -153,7 +166,7 @@ def load_chat_template(tokenizer: "PreTrainedTokenizerFast", name: str | None = 
 
 @cache
 def _ends_in_time(template: str) -> bool:
-    return ends_in_time(Path(__file__).with_name("trial") / "template.py", template, SECONDS)
+    return ends_in_time(Path(__file__).with_name("sandboxed") / "template.py", template, SECONDS)
 
 
 def without_ends(tokenizer: "PreTrainedTokenizerFast") -> "PreTrainedTokenizerFast":
@@ -277,3 +290,39 @@ def _closing(chat: ChatTemplate, form: tuple[Message, ...], turn: int, piece: st
     behind = alone.rpartition(_MARK.format(turn))[2]
     differs = (at for at, pair in enumerate(zip(behind, piece, strict=False)) if pair[0] != pair[1])
     return piece[: next(differs, min(len(behind), len(piece)))]
+
+
+def chat_template_for(split: Split, tokenizer: PreTrainedTokenizerFast, name: str | None) -> ChatTemplate | None:
+    """What renders the conversations of a corpus; None where it has none.
+
+    Args:
+        name: As for `load_chat_template`, which says what it raises.
+    """
+    if not any(record.turns for record in (*split.records, *(split.sources or ()))):
+        return None
+    return load_chat_template(tokenizer, name)
+
+
+def render_record(chat: ChatTemplate, record: Record) -> Rendered:
+    """A conversation as the template renders it.
+
+    Raises:
+        InputError: Names the record whose contents the template does not render as they are.
+    """
+    try:
+        return render(chat, [(turn.role, record.text[turn.start : turn.end]) for turn in record.turns])
+    except InputError as error:
+        raise InputError(f"Record {record.id}: {error.problem}", error.remedy) from None
+
+
+def as_read(flagged: FlaggedRecord, chat: ChatTemplate | None) -> tuple[str, Sequence[Span]]:
+    """The text that a model reads, of a conversation the rendered one, and where the spans are there."""
+    if chat is None or not flagged.record.turns:
+        return flagged.record.text, flagged.spans
+    rendered, starts = render_record(chat, flagged.record), [turn.start for turn in flagged.record.turns]
+    spans = [
+        replace(span, start=start, end=end)
+        for span in flagged.spans
+        for start, end in in_rendered(rendered, starts, [(span.start, span.end)])
+    ]
+    return rendered.text, spans

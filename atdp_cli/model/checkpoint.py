@@ -44,7 +44,7 @@ from atdp_cli.model.tokenizer import (
     unreadable_tokenizer,
     without_panic,
 )
-from atdp_cli.model.tokens import tokenizer_fingerprint
+from atdp_cli.model.windows import tokenizer_fingerprint
 
 _NUMBER = re.compile(r"\d+")
 

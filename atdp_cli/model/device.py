@@ -1,18 +1,29 @@
 """The threads and the device that compute."""
 
+import os
+
 import torch
 from torch import nn
 
 from atdp_cli.errors import UsageError
-from atdp_cli.ranges import require_at_least, require_at_most
+from atdp_cli.settings import require_at_least, require_at_most
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
 
 ONE_THREAD_BELOW = 10_000_000
 """Models with fewer parameters train faster on one thread: one of 1.9M took 27 s, against 41 s on two."""
 
+
 MAX_THREADS = 1024
+
 
 GPU_BLOCK = 1 << 24
 """Numbers that a GPU handles at a time: starting an operation there takes as long as a million numbers."""
+
 
 DEVICES = ("auto", "cpu", "cuda")
 """Without Apple's GPUs, which lack the double precision of norms and noise."""

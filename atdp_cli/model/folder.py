@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from atdp_cli.errors import InputError
-from atdp_cli.files.bounded_read import read_whole
 from atdp_cli.files.checkpoint_names import (
     ADAPTER,
     ADAPTER_WEIGHTS,
@@ -19,7 +18,7 @@ from atdp_cli.files.checkpoint_names import (
     TOKENIZER_FILES,
     WEIGHTS,
 )
-from atdp_cli.files.json_text import parse_json
+from atdp_cli.files.documents import parse_json, read_whole
 
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}

@@ -4,8 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import PositiveInt
 
-from atdp_cli.options import Option, Options
-from atdp_cli.text.options import RUNNING
+from atdp_cli.settings import RUNNING, Option, Options
 
 
 class DeviceOptions(Options):

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from atdp_cli.errors import InputError
-from atdp_cli.files.bounded_read import read_whole
 from atdp_cli.files.checkpoint_names import TEMPLATES, TOKENIZER, TOKENIZER_CONFIG
-from atdp_cli.files.json_text import parse_json
-from atdp_cli.files.trial import ends_in_time
+from atdp_cli.files.documents import parse_json, read_whole
+from atdp_cli.model.sandboxed.run import ends_in_time
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -81,7 +80,7 @@ def _tried(folder: Path, parts: dict[str, Any], texts: list[str]) -> frozenset[s
     patterns = _patterns(parts)
     unknown = sorted(patterns - KNOWN)
     given = {"parts": parts, "patterns": unknown, "texts": texts}
-    if unknown and not ends_in_time(Path(__file__).with_name("trial") / "tokenizer.py", given, SECONDS):
+    if unknown and not ends_in_time(Path(__file__).with_name("sandboxed") / "tokenizer.py", given, SECONDS):
         raise InputError(
             f"{folder}: a pattern of the tokenizer fails or takes too long on an ordinary text.",
             "Give the tokenizer that belongs to the model; a repeat inside a repeat, as in (a+)+, is no part of one.",

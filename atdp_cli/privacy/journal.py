@@ -10,7 +10,7 @@ from typing import TextIO
 from pydantic import TypeAdapter, ValidationError
 
 from atdp_cli.errors import InputError
-from atdp_cli.files.fsync import sync_folder
+from atdp_cli.files.atomic_write import sync_folder
 from atdp_cli.privacy.accountant import epsilon_pld, grid_for
 from atdp_cli.privacy.ledger import LedgerEvent, PrivateEvent, compact, private_events
 

@@ -15,12 +15,10 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from atdp_cli.errors import InputError
-from atdp_cli.files.bounded_read import read_whole
 from atdp_cli.files.checkpoint_names import checkpoint_files
-from atdp_cli.files.json_text import RepeatedKeyError, parse_json
-from atdp_cli.files.provenance import file_sha256
+from atdp_cli.files.documents import RepeatedKeyError, file_sha256, parse_json, read_whole
 from atdp_cli.privacy.relation import Relation
-from atdp_cli.ranges import MIN_DELTA
+from atdp_cli.settings import MIN_DELTA
 
 LEDGER_FILE = "privacy_ledger.json"
 DIGEST = "digest"
@@ -45,7 +43,7 @@ class PlainTraining(_Frozen):
 
     Attributes:
         run: The name of the run that spent it; None until the ledger is written. See `Ledger.run`.
-        text: In `decoy` text every flagged span is a random value of the same shape, made by text/redaction/decoys.py.
+        text: In `decoy` text every flagged span is a random value of the same shape, made by replacement/decoys.py.
         relation: Between which corpora it is stable: where it read the same text of both.
         chosen_on: The text on which the stage's settings were chosen: `decoy` by the loss of trials on held-out records
             with decoys of the same release, `raw` by how a model ranked true values of the records, which nothing

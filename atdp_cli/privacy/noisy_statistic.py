@@ -22,11 +22,13 @@ of deviation s = σ2ᵏ is added to a vector x of d integers, and neighbours' ve
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
+from scipy.stats import norm
 
 from atdp_cli.privacy.discrete_gaussian import discrete_gaussian
 from atdp_cli.privacy.rng import Floats, KeyStream
@@ -34,8 +36,10 @@ from atdp_cli.privacy.trace import Released
 
 SENSITIVITY, REPLACED = 1.0, math.sqrt(2)
 
+
 _MEANS, _SHARES = 24, (0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.8, 0.95)
 """The number of means, and the shares of items that occur, among which the prior is chosen."""
+
 
 _MANTISSA = 53
 """Bits of a float's significand: with so many, σ in widths of the grid is an integer, and σ is used as it is."""
@@ -192,3 +196,76 @@ def balancing_weight(alpha: float, target_share: float) -> float:
 def record_weight(alpha: float, target_share: float) -> float:
     """`balancing_weight` of one record's own α, at least `RECORD_FLOOR`."""
     return max(RECORD_FLOOR, balancing_weight(alpha, target_share))
+
+
+Item = TypeVar("Item", bound=Hashable)
+
+
+MADE_UP = 0.01
+"""λ: how many items without a vote a release has, in expectation."""
+
+
+STEP = 1 / 16
+"""Released counts are multiples of so many standard deviations, rounded down."""
+
+
+def threshold(share: float, standard_deviation: float) -> float:
+    """The least noisy count with which an item is released.
+
+    An item with no vote reaches it with probability 1 − exp(−`MADE_UP`·share).
+
+    Args:
+        share: Of the domain, in (0, 1]: likelier items have lower thresholds.
+        standard_deviation: Of the noise.
+
+    >>> round(threshold(26**-5, 1.0), 2)
+    6.03
+    """
+    return standard_deviation * float(norm.isf(_passing(share)))
+
+
+def released_items(
+    noisy: Mapping[Item, float],
+    standard_deviation: float,
+    share: Callable[[Item], float],
+    draw: Callable[[], Item | None],
+    stream: KeyStream,
+) -> dict[Item, float]:
+    """The items of the domain whose noisy counts reach their thresholds.
+
+    Args:
+        noisy: The items with votes, each with its noisy count.
+        standard_deviation: Of their noise.
+        share: Of an item of the domain.
+        draw: Gives each item with the probability that is its share, and otherwise None.
+        stream: The source of all other randomness.
+    """
+    sigma = standard_deviation
+    kept = {item: _rounded(count, sigma) for item, count in noisy.items() if count >= threshold(share(item), sigma)}
+    for _ in range(_poisson(MADE_UP, stream)):
+        item = draw()
+        if item is not None and item not in noisy:
+            beyond = _passing(share(item)) * float(stream.uniforms(1)[0])
+            kept[item] = _rounded(sigma * float(norm.isf(beyond)), sigma)
+    return kept
+
+
+def _rounded(count: float, standard_deviation: float) -> float:
+    step = STEP * standard_deviation
+    return math.floor(count / step) * step
+
+
+def _passing(share: float) -> float:
+    """How likely the noise alone reaches the threshold."""
+    return -math.expm1(-MADE_UP * share)
+
+
+def _poisson(mean: float, stream: KeyStream) -> int:
+    """A draw from the Poisson distribution, by inversion."""
+    uniform, drawn = float(stream.uniforms(1)[0]), 0
+    probability = below = math.exp(-mean)
+    while uniform > below and probability > 0:
+        drawn += 1
+        probability *= mean / drawn
+        below += probability
+    return drawn

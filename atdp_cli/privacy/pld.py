@@ -7,6 +7,7 @@ that change together, which dp_accounting lacks for replacing them, and takes se
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
@@ -14,18 +15,24 @@ from typing import Any
 
 import numpy as np
 
-from atdp_cli.errors import BudgetError
+from atdp_cli.errors import BudgetError, RunError
 from atdp_cli.privacy.adjacency import Adjacency, EqualSteps, mean_loss
 from atdp_cli.privacy.rng import Floats
 
 LARGEST_MEAN_LOSS = 3000.0
+
+
 MIN_NOISE = 0.05
 """With a smaller σ, e to the privacy loss of one step leaves the range of floats."""
+
 
 LOST_TAIL = math.exp(-50.0)
 """Probability of outputs beyond the grid, as in dp_accounting; it is added to δ."""
 
+
 TABLE_POINTS, MAX_ITERATIONS = 1 << 13, 100
+
+
 LOSS_TOLERANCE = 1e-10
 """Relative error of an output's loss; δ is maximal at that output, so its error is far smaller."""
 
@@ -236,3 +243,28 @@ def _outputs(pair: _Pair, losses: Floats, table: Floats, tabled: Floats) -> Floa
         inside = (stepped >= below) & (stepped <= above) & (iteration % 3 < 2)
         outputs = np.where(inside, stepped, (below + above) / 2)
     return outputs
+
+
+@lru_cache
+def largest_sample(records: int, sampling_rate: float) -> int:
+    """The number of records that a Poisson sample passes with a probability of at most e^-50.
+
+    Args:
+        records: N ≥ 0, of which each is in the sample with probability `sampling_rate`, independently.
+
+    Returns:
+        At most N.
+    """
+    from scipy.stats import binom
+
+    # binom.isf would subtract the tail from 1, where it is lost.
+    return bisect_left(range(records), True, key=lambda size: binom.sf(size, records, sampling_rate) <= LOST_TAIL)
+
+
+def refuse_larger(drawn: int, largest: int) -> None:
+    """Raise RunError for a sample of more than `largest` records: the noise is not large enough for so many."""
+    if drawn > largest:
+        raise RunError(
+            f"A sample has {drawn:,} records, above the {largest:,} that the noise covers.",
+            "Continue with --resume. By chance this does not happen.",
+        )

@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from atdp_cli.options import Option
-from atdp_cli.ranges import LARGEST_NOISE, contradiction, validated
+from atdp_cli.settings import LARGEST_NOISE, Option, contradiction, validated
 
 _PRIVACY = Option(panel="Privacy", public=True)
 

@@ -1,7 +1,7 @@
 """The trace of a run: what its sampler, clip, noise and releases were really given, as they recorded it themselves.
 
 `trace.jsonl` lies beside the journal. The journal has what a step was about to spend, written before the step; the
-trace has what the step then used, written after it by the code that used it. `runs/conformance.py` equates both at
+trace has what the step then used, written after it by the code that used it. `hardening/verify_run.py` equates both at
 the end of a run.
 
 A line is flushed and not synced: a killed process loses none, and a machine that loses power loses at most lines of

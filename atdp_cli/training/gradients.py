@@ -9,15 +9,14 @@ from transformers import PreTrainedModel
 
 from atdp_cli.errors import UsageError
 from atdp_cli.model.forward import logits_of
-from atdp_cli.training.clipping.batches import PhysicalBatch, default_tokens, split_by_length
-from atdp_cli.training.clipping.engine import ClippingEngine, trainable, zeros_of
-from atdp_cli.training.clipping.forward import loss_gradient
-from atdp_cli.training.distributed.collectives import all_reduce_sum
-from atdp_cli.training.distributed.ranks import Ranks, local_items
-from atdp_cli.training.execution import Precision
+from atdp_cli.training.clip.batches import PhysicalBatch, default_tokens, loss_gradient, split_by_length
+from atdp_cli.training.clip.engine import ClippingEngine, trainable, zeros_of
 from atdp_cli.training.objective import Example
 from atdp_cli.training.objectives.demands import OwnLoss
 from atdp_cli.training.objectives.registry import Objective
+from atdp_cli.training.options import Precision
+from atdp_cli.training.parallel.collectives import all_reduce_sum
+from atdp_cli.training.parallel.ranks import Ranks, local_items
 from atdp_cli.training.precision import in_precision
 from atdp_cli.training.recipe import Train
 from atdp_cli.training.trainable import at_start

@@ -15,6 +15,7 @@ from atdp_cli.training.objectives.registry import Objective
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+
 Weights = npt.NDArray[np.float32]
 
 

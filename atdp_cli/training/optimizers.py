@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import torch
 from torch import nn
 
-from atdp_cli.training.clipping.engine import trainable
-from atdp_cli.training.distributed.fsdp import shard_like
+from atdp_cli.training.clip.engine import trainable
+from atdp_cli.training.parallel.fsdp import shard_like
 from atdp_cli.training.recipe import AdamW, Train
 from atdp_cli.training.trainable import copies
 

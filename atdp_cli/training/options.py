@@ -5,16 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt, create_model
 
-from atdp_cli.model.options import DeviceOptions, ThreadOptions
-from atdp_cli.options import Option, Options, declared
-from atdp_cli.privacy.ledger import CheckpointHistory
-from atdp_cli.ranges import MIN_DELTA, contradiction
-from atdp_cli.text.detection.settings import DetectorSettings
-from atdp_cli.text.options import (
-    DATA,
-    DETECTION,
-    OUTPUT,
-    RUNNING,
+from atdp_cli.detection.options import (
     ChatTemplateOptions,
     DetectionOptions,
     ExtraSpansOptions,
@@ -22,11 +13,27 @@ from atdp_cli.text.options import (
     ReplacingOptions,
     SpanFileOptions,
 )
-from atdp_cli.training.execution import ClippingEngineName, Precision
+from atdp_cli.detection.settings import DetectorSettings
+from atdp_cli.model.options import DeviceOptions, ThreadOptions
+from atdp_cli.privacy.ledger import CheckpointHistory
+from atdp_cli.settings import DATA, DETECTION, MIN_DELTA, OUTPUT, RUNNING, Option, Options, contradiction, declared
 from atdp_cli.training.recipe import RECIPES
-from atdp_cli.training.tuning.search import Effort
+from atdp_cli.training.tune.search import Effort
+
+ClippingEngineName = Literal["ghost", "opacus", "per-record"]
+
+
+ENGINES: tuple[ClippingEngineName, ...] = ("ghost", "opacus", "per-record")
+"""In the order in which `auto` tries them."""
+
+
+Precision = Literal["float32", "bfloat16"]
+"""What layers compute in."""
+
 
 PRIVACY, TRAINING = "Privacy", "Training"
+
+
 MAX_RANK = 65_536
 
 

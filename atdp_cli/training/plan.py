@@ -24,7 +24,7 @@ from atdp_cli.privacy.ledger import (
 from atdp_cli.privacy.noisy_statistic import REPLACED, SENSITIVITY
 from atdp_cli.privacy.relation import Relation, Shape
 from atdp_cli.privacy.schedule import sigma_sequence
-from atdp_cli.ranges import require_delta
+from atdp_cli.settings import require_delta
 from atdp_cli.training.recipe import (
     DPSGD,
     NonPrivate,
@@ -36,9 +36,8 @@ from atdp_cli.training.recipe import (
     takes_steps,
     tunable,
 )
-from atdp_cli.training.tuning.range_test import RangeTest, plan_range_test
-from atdp_cli.training.tuning.search import Effort, Search, plan_search
-from atdp_cli.training.tuning.stage import tuned_stage
+from atdp_cli.training.tune.range_test import RangeTest, plan_range_test
+from atdp_cli.training.tune.search import Effort, Search, plan_search, tuned_stage
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,11 @@ import torch
 from transformers import PreTrainedModel
 
 from atdp_cli.errors import UsageError
-from atdp_cli.training.execution import Precision
+from atdp_cli.training.options import Precision
 
 Arguments = ParamSpec("Arguments")
+
+
 Returned = TypeVar("Returned")
 
 

@@ -9,14 +9,14 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import Field
 
 from atdp_cli.errors import UsageError, did_you_mean
-from atdp_cli.options import Option
 from atdp_cli.privacy.schedule import Constant, NoiseMultiplier, RiseReset, Schedule
-from atdp_cli.ranges import Positive, contradiction, validated
+from atdp_cli.settings import Option, Positive, contradiction, validated
 from atdp_cli.training.objectives.demands import OwnLoss, WeightEdit
 from atdp_cli.training.objectives.kinds import Uniform, Weighted
 from atdp_cli.training.objectives.registry import BASELINES, Objective
 
 _TRAINING, _PRIVACY = Option(panel="Training", public=True), Option(panel="Privacy", public=True)
+
 
 _Count = Annotated[int, Field(ge=1)]
 
@@ -57,7 +57,10 @@ class DPSGD:
 
 Mechanism = Annotated[NonPrivate | DPSGD, Field(discriminator="kind")]
 
+
 _LearningRate = Annotated[Positive, Field(description="η. Default: 5e-4."), _TRAINING]
+
+
 _WeightDecay = Annotated[float, Field(ge=0)]
 
 
@@ -96,9 +99,12 @@ class SGD:
 # `state_slots` are the numbers that an optimizer keeps of each parameter.
 Optimizer = Annotated[AdamW | SGD, Field(discriminator="kind")]
 
+
 Annealing = Literal["none", "linear"]
 
+
 DecoyEquality = Literal["record"]
+
 
 MAX_EPOCHS = 10_000
 
@@ -156,18 +162,31 @@ class Train:
 
 Recipe = tuple[Train, ...]
 
+
 _UNIONS = {"objective": Objective, "mechanism": Mechanism, "schedule": Schedule, "optimizer": Optimizer}
+
+
 SUMS: Mapping[str, Mapping[str, type[Any]]] = {
     field: {part.kind: part for part in get_args(get_args(union)[0])} for field, union in _UNIONS.items()
 }
 """The types of each field that holds one of several, by kind."""
 
+
 _CONSTANT = DPSGD(schedule=Constant(noise_multiplier=1.0))
+
+
 _RISE_RESET = DPSGD(schedule=RiseReset(noise_multiplier=1.0))
 
+
 NO_DP: Recipe = (Train(name="no-dp", text=TextVariant.RAW, objective=Uniform(), mechanism=NonPrivate()),)
+
+
 REDACTED: Recipe = (Train(name="redacted", text=TextVariant.REDACTED, objective=Uniform(), mechanism=NonPrivate()),)
+
+
 DECOYS: Recipe = (Train(name="decoys", text=TextVariant.DECOY, objective=Uniform(), mechanism=NonPrivate()),)
+
+
 FITTED_DECOYS: Recipe = (
     Train(
         name="fitted-decoys",
@@ -179,7 +198,11 @@ FITTED_DECOYS: Recipe = (
         release_noise_multiplier=2.5,
     ),
 )
+
+
 DP_SGD: Recipe = (Train(name="dp-sgd", text=TextVariant.RAW, objective=Uniform(), mechanism=_CONSTANT),)
+
+
 ATDP: Recipe = (Train(name="atdp", text=TextVariant.RAW, objective=Weighted(), mechanism=_RISE_RESET),)
 
 

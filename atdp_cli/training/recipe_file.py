@@ -15,14 +15,17 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, to_jsonable_python
 
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.files.bounded_read import read_whole
-from atdp_cli.ranges import CONTRADICTION, contradiction, setting_error, validated
+from atdp_cli.files.documents import read_whole
+from atdp_cli.settings import CONTRADICTION, contradiction, setting_error, validated
 from atdp_cli.training.options import NO_OPTIONS, RunOptions
 from atdp_cli.training.recipe import SUMS, Recipe, Train, parse_recipe
 
 RECIPE_FILE = "recipe.toml"
+
+
 SUFFIX = ".toml"
 """How `--recipe` tells a file from the name of a recipe."""
+
 
 HEADER = f"""\
 # The recipe of a run of atdp with all of its settings. The same training again, or of another model:
@@ -129,6 +132,8 @@ def _file(document: Any) -> RecipeFile:
 
 
 _DOCUMENT = TypeAdapter(_Document)
+
+
 _KINDS = {kind: part for kinds in SUMS.values() for kind, part in kinds.items()}
 
 

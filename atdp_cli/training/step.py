@@ -10,11 +10,11 @@ from transformers import PreTrainedModel
 from atdp_cli.errors import DivergedError, RunError
 from atdp_cli.privacy.rng import KeyStream
 from atdp_cli.privacy.trace import Observe, ignore_used
-from atdp_cli.training.clipping.engine import trainable
-from atdp_cli.training.distributed.collectives import all_reduce_any, all_reduce_sum
-from atdp_cli.training.distributed.fsdp import local_shard, shard_like
-from atdp_cli.training.distributed.ranks import Ranks
+from atdp_cli.training.clip.engine import trainable
 from atdp_cli.training.noise import add_noise
+from atdp_cli.training.parallel.collectives import all_reduce_any, all_reduce_sum
+from atdp_cli.training.parallel.fsdp import local_shard, shard_like
+from atdp_cli.training.parallel.ranks import Ranks
 from atdp_cli.training.plan import StagePlan
 
 

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from atdp_cli.training.clipping.engine import trainable
-from atdp_cli.training.distributed.fsdp import local_shard, shard_like
+from atdp_cli.training.clip.engine import trainable
+from atdp_cli.training.parallel.fsdp import local_shard, shard_like
 
 
 @contextmanager

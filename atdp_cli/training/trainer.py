@@ -14,18 +14,17 @@ from transformers import PreTrainedModel
 from atdp_cli.events import EpochDone, EpochRestored, Notify, StageStarted, StepDone
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.journal import spend
+from atdp_cli.privacy.pld import largest_sample, refuse_larger
 from atdp_cli.privacy.rng import KeyStream
-from atdp_cli.privacy.sample_size import largest_sample, refuse_larger
 from atdp_cli.privacy.trace import StepTrace, Trace, Used, ignore_trace
-from atdp_cli.training.clipping.engine import ClippingEngine, zeros_of
-from atdp_cli.training.clipping.sensitivity import sensitivity
-from atdp_cli.training.distributed.collectives import all_gather
-from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks, local_items
-from atdp_cli.training.execution import Precision
+from atdp_cli.training.clip.engine import ClippingEngine, sensitivity, zeros_of
 from atdp_cli.training.gradients import mean_gradient, unclipped_sum
-from atdp_cli.training.mechanism import clip_and_sum, poisson_sample
+from atdp_cli.training.noise import clip_and_sum, poisson_sample
 from atdp_cli.training.objective import Example, count_tokens
 from atdp_cli.training.optimizers import make_optimizer, optimizer_tensors, restore_optimizer, start_of
+from atdp_cli.training.options import Precision
+from atdp_cli.training.parallel.collectives import all_gather
+from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks, local_items
 from atdp_cli.training.plan import StagePlan, step_events
 from atdp_cli.training.recipe import DPSGD
 from atdp_cli.training.state import (
@@ -44,8 +43,10 @@ from atdp_cli.training.trainable import copies, restore
 Refresh = Callable[[int], Sequence[Example]]
 """Epoch → the same records, weighed as they are to be in that epoch."""
 
+
 DecoyedLoss = Callable[[], float]
 """The model's loss as it is now on held-out text with decoys, in nats a token; the same in all processes."""
+
 
 HeldOut = Callable[[], Perplexity]
 """The held-out perplexity of the model as it is now."""

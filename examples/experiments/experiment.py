@@ -13,23 +13,23 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 from atdp_cli.audit.manifest import read_manifest
-from atdp_cli.audit_result import UnfinishedAudit
+from atdp_cli.audit.plant import draw_canaries, plant_canaries
+from atdp_cli.audit.results import UnfinishedAudit
+from atdp_cli.corpus.spans import Tier
+from atdp_cli.detection.detector import Detector
 from atdp_cli.errors import AtdpError, RunError, UsageError
 from atdp_cli.events import ignore
 from atdp_cli.files.corpus_file import read_lines
 from atdp_cli.files.private import PRIVATE, beside, private_folder
-from atdp_cli.jobs.detector import Detector
-from atdp_cli.jobs.plant import draw_canaries, plant_canaries
-from atdp_cli.ranges import require_at_least
-from atdp_cli.report.document import MADE_UP_SENTENCE, REPORT_FILE
-from atdp_cli.text.detection.spans import Tier
+from atdp_cli.reporting.document import MADE_UP_SENTENCE, REPORT_FILE
+from atdp_cli.settings import require_at_least
 from atdp_cli.training.objectives.interpolate import Interpolate
 from atdp_cli.training.recipe import reads_reference
 from examples.experiments.systems import Step, System, slug_of
 
 if TYPE_CHECKING:
     from atdp_cli.audit.request import AuditRequest
-    from atdp_cli.jobs.harden.request import SettledRequest
+    from atdp_cli.hardening.request import SettledRequest
 
 AUDITED, SENTENCE, TERMS = ".audit.json", ".sentence.json", "terms.txt"
 """What is appended to a model's folder for its audit and for a sentence's perplexity; and a list for the detector."""
@@ -258,12 +258,12 @@ def _reference(experiment: Experiment, step: Step, start: Path) -> Path | None:
 
 def _run_node(experiment: Experiment, node: Node) -> str | None:
     """Why the run failed; None where it did not."""
-    from atdp_cli.jobs.harden.model import load_model
-    from atdp_cli.jobs.harden.plan import plan_request
-    from atdp_cli.jobs.harden.request import SettledRequest
-    from atdp_cli.jobs.harden.spec import run_spec
-    from atdp_cli.jobs.harden.train import run_plan
-    from atdp_cli.runs.workspace import check_output
+    from atdp_cli.hardening.model import load_model
+    from atdp_cli.hardening.plan import plan_request
+    from atdp_cli.hardening.request import SettledRequest
+    from atdp_cli.hardening.spec import run_spec
+    from atdp_cli.hardening.train import run_plan
+    from atdp_cli.hardening.workspace import check_output
 
     folder, step = experiment.folder(node.seed), node.steps[-1]
     start = experiment.model if node.parent is None else folder_of(experiment, node.parent)
@@ -298,7 +298,7 @@ def _run_node(experiment: Experiment, node: Node) -> str | None:
 
 def _by_default(request: "SettledRequest") -> "SettledRequest":
     """The request with the learning rate and --tune that `harden` takes where no recipe is given."""
-    from atdp_cli.jobs.harden.settle import with_learning_rate, with_tune
+    from atdp_cli.hardening.settle import with_learning_rate, with_tune
 
     return with_tune(with_learning_rate(request))
 
@@ -328,7 +328,7 @@ def _audit_left(folders: Sequence[Path], suffix: str, request: "AuditRequest") -
     Raises:
         RunError: An audit did not end.
     """
-    from atdp_cli.jobs.audit import audit_canary
+    from atdp_cli.audit.run import audit_canary
 
     left = [folder for folder in folders if not beside(folder, suffix).exists()]
     audits = audit_canary(request.replace(models=tuple(left))).models if left else ()
@@ -367,10 +367,10 @@ def _relearning(experiment: Experiment, steps: int) -> dict[str, Any]:
 
 def _measure_sentence(experiment: Experiment, folders: Sequence[Path]) -> None:
     """The perplexity of one sentence's sensitive and other tokens, model by model."""
-    from atdp_cli.jobs.harden.measure import mark_sentence
+    from atdp_cli.detection.scan import load_pipeline
+    from atdp_cli.hardening.measure import mark_sentence
     from atdp_cli.model.checkpoint import load_checkpoint
     from atdp_cli.model.perplexity import perplexity
-    from atdp_cli.text.detection.scan import load_pipeline
 
     pipeline = load_pipeline()
     for folder in folders:

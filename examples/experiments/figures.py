@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from atdp_cli.files.documents import Number
 from atdp_cli.privacy.wording import rounded_up
-from atdp_cli.report import charts
-from atdp_cli.report.charts import Curve
-from atdp_cli.report.dotplot import DotPanel, Mark, dot_plot
-from atdp_cli.report.numbers import Number
+from atdp_cli.reporting import charts
+from atdp_cli.reporting.charts import Curve
+from atdp_cli.reporting.dotplot import DotPanel, Mark, dot_plot
 
 Interval = tuple[float, float]
 

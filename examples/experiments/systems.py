@@ -4,12 +4,12 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from atdp_cli.corpus.spans import Tier
 from atdp_cli.errors import UsageError
-from atdp_cli.jobs.harden.settle import EPSILON, RECIPE
-from atdp_cli.text.detection.spans import Tier
+from atdp_cli.hardening.settle import EPSILON, RECIPE
 from atdp_cli.training.recipe import DPSGD, RECIPES, Recipe, parse_recipe
-from atdp_cli.training.settings import apply_settings, parse_setting
-from atdp_cli.training.tuning.search import WARMUP
+from atdp_cli.training.stage_options import apply_settings, parse_setting
+from atdp_cli.training.tune.search import WARMUP
 
 
 @dataclass(frozen=True, kw_only=True)

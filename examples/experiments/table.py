@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from atdp_cli.audit.exposure import bootstrap
 from atdp_cli.audit.hypothesis_tests import fisher
-from atdp_cli.audit_result import DISCOVERABLE_QUERIES
+from atdp_cli.audit.results import DISCOVERABLE_QUERIES
+from atdp_cli.files.documents import Number
 from atdp_cli.files.private import PRIVATE, beside
-from atdp_cli.report.document import REPORT_FILE
-from atdp_cli.report.numbers import Number
+from atdp_cli.reporting.document import REPORT_FILE
 from examples.experiments.experiment import (
     AUDITED,
     RELEARNT,

@@ -19,8 +19,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from atdp_cli.audit.canary import parse_template
-from atdp_cli.jobs.harden.recipes import PAPER
-from atdp_cli.text.detection.spans import Tier
+from atdp_cli.corpus.spans import Tier
+from atdp_cli.hardening.recipes import PAPER
 from examples.experiments.experiment import Experiment
 from examples.experiments.figures import Row, cost_figure, exposure_figure, markdown, perplexity_figure, results
 from examples.experiments.script import exit_code, parser_for, progress, write_json

@@ -12,7 +12,7 @@ import pytest
 import atdp_cli
 from atdp_cli.errors import AtdpError
 from atdp_cli.events import Event, StepDone
-from atdp_cli.jobs.harden.request import HardenRequest
+from atdp_cli.hardening.request import HardenRequest
 from tests.cli.conftest import Atdp, atdp
 
 __all__ = ["atdp"]

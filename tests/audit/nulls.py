@@ -16,8 +16,8 @@ from atdp_cli.audit.canary import Target
 from atdp_cli.audit.claims import Claim
 from atdp_cli.audit.epsilon import GamePlan, Games, plan_games, play_games
 from atdp_cli.audit.exposure import Rank
+from atdp_cli.audit.results import Audit
 from atdp_cli.audit.verdict import Limits, judge
-from atdp_cli.audit_result import Audit
 
 POOL = 100_000
 TOP = 10_000

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.exposure import Lengths, Rank, Scores, rank_of
-from atdp_cli.audit.levels import split_alpha
-from atdp_cli.audit.ranking import check_finite
+from atdp_cli.audit.hypothesis_tests import split_alpha
+from atdp_cli.audit.rank import check_finite
+from atdp_cli.audit.results import Audit
 from atdp_cli.audit.verdict import DEFAULT_LIMITS, Limits, judge
-from atdp_cli.audit_result import Audit
 
 
 def audit_scores(

@@ -10,16 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 
-from atdp_cli.audit.attacks.attack_tests import (
-    PERMUTATIONS,
-    extraction_test,
-    membership_test,
-    most_at_once,
-    with_attack_tests,
-)
 from atdp_cli.audit.attacks.extraction import queries_needed
+from atdp_cli.audit.attacks.run import PERMUTATIONS, extraction_test, membership_test, most_at_once, with_attack_tests
 from atdp_cli.audit.pool import PADDING, Candidates
-from atdp_cli.audit_result import AttackTest, Audit, Extraction, Verdict
+from atdp_cli.audit.results import AttackTest, Audit, Extraction, Verdict
 from tests.audit.nulls import null_audits, plan_by_planted
 
 ONE_THOUSAND = 1 - 0.5 ** (1 / 1000)

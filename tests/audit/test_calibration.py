@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from atdp_cli.audit.canary import Target, parse_template
+from atdp_cli.audit.draw import draw_secrets
 from atdp_cli.audit.exposure import rank_of
-from atdp_cli.audit.planting import draw_secrets
 from atdp_cli.audit.pool import Candidates, tokenise
-from atdp_cli.audit.ranking import Pool, rank_targets
+from atdp_cli.audit.rank import Pool, rank_targets
+from atdp_cli.audit.results import Verdict
 from atdp_cli.audit.trie import build_trie, score_pool
 from atdp_cli.audit.verdict import Limits
-from atdp_cli.audit_result import Verdict
-from atdp_cli.model.tokens import encode_record
+from atdp_cli.model.windows import encode_record
 from tests.audit.conftest import gpt2, llama
 from tests.audit.scores import audit_scores
 

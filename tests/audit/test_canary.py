@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atdp_cli.audit.canary import Characters, Choice, Template, choice_files, find_template, parse_template
-from atdp_cli.audit.planting import draw_secrets, plant, toss_coins
+from atdp_cli.audit.draw import draw_secrets, plant, toss_coins
 from atdp_cli.errors import AtdpError, InputError, UsageError
 
 ID = parse_template("My ID is {digits:6}")

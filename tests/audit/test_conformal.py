@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from atdp_cli.audit.memory.conformal import adjusted_p_values, conformal_p_values, fewest_findings
+from atdp_cli.memorisation.map import adjusted_p_values, conformal_p_values, fewest_findings
 
 FEW = st.lists(st.integers(0, 6), min_size=1, max_size=12)
 """Scores with ties."""

@@ -7,10 +7,9 @@ import pytest
 
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.exposure import rank_of
-from atdp_cli.audit.hypothesis_tests import fisher, holm
-from atdp_cli.audit.levels import split_alpha
+from atdp_cli.audit.hypothesis_tests import fisher, holm, split_alpha
+from atdp_cli.audit.results import EpsilonBound, Verdict
 from atdp_cli.audit.verdict import Limits, judge
-from atdp_cli.audit_result import EpsilonBound, Verdict
 
 POOL = 20_000
 SCORES = -np.arange(POOL, dtype=np.float64)

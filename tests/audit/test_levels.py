@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.claims import Claim
 from atdp_cli.audit.epsilon import GamePlan, Games, plan_games
-from atdp_cli.audit.hypothesis_tests import power
-from atdp_cli.audit.levels import MANY, Levels, split_alpha
+from atdp_cli.audit.hypothesis_tests import MANY, Levels, power, split_alpha
+from atdp_cli.audit.results import LEAST_POWER, Audit, Verdict
 from atdp_cli.audit.verdict import MEMORISED_BITS, Limits
-from atdp_cli.audit_result import LEAST_POWER, Audit, Verdict
 from tests.audit.nulls import PlanOf, null_audits, plan_by_planted
 
 ALPHA = 0.2

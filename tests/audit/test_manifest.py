@@ -11,10 +11,10 @@ import pytest
 from tokenizers import AddedToken, pre_tokenizers
 
 from atdp_cli.audit.canary import Target, parse_template
+from atdp_cli.audit.draw import draw_secrets, plant
 from atdp_cli.audit.manifest import Manifest, make_manifest, read_manifest, token_mismatch, write_manifest
-from atdp_cli.audit.planting import draw_secrets, plant
 from atdp_cli.errors import InputError
-from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
+from atdp_cli.model.windows import encode_record, tokenizer_fingerprint
 
 ID = parse_template("My ID is {digits:6}")
 CORPUS = [f"line {number}" for number in range(20)]

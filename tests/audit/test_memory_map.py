@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from atdp_cli.audit.memory.memory_map import MappedCorpus, MappedRecord, find_memorised, rank_places
-from atdp_cli.audit.memory.token_scores import TokenScores, score_tokens
+from atdp_cli.corpus.spans import MEMORISED, Span, Tier
 from atdp_cli.events import ignore
-from atdp_cli.memory_result import MEMORISED
+from atdp_cli.memorisation.map import MappedCorpus, MappedRecord, find_memorised, rank_places
+from atdp_cli.memorisation.scores import TokenScores, score_tokens
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
-from atdp_cli.text.detection.spans import Span, Tier
-from atdp_cli.text.redaction.decoys import uniformly
+from atdp_cli.replacement.decoys import uniformly
 from tests.small import WORDS, write_checkpoint
 
 RELABELINGS = 200

@@ -10,7 +10,7 @@ import pytest
 from atdp_cli.audit.canary import Template, parse_template
 from atdp_cli.audit.pool import PADDING, Candidates, default_cache, load_candidates, tokenise
 from atdp_cli.events import ChoiceWarning, Event, RecordsRead
-from atdp_cli.model.tokens import encode_record
+from atdp_cli.model.windows import encode_record
 
 TEXTS = [
     "My ID is {digits:4}",

@@ -13,13 +13,13 @@ from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.audit.canary import Target, parse_template
 from atdp_cli.audit.exposure import rank_of
-from atdp_cli.audit.levels import SampleRule
+from atdp_cli.audit.hypothesis_tests import SampleRule
 from atdp_cli.audit.pool import tokenise
 from atdp_cli.audit.product_pool import exact_rank, list_candidates, product_pool
-from atdp_cli.audit.ranking import pool_of, sample_strata
+from atdp_cli.audit.rank import pool_of, sample_strata
 from atdp_cli.audit.trie import build_trie, score_pool
 from atdp_cli.events import ignore
-from atdp_cli.model.tokens import encode_record
+from atdp_cli.model.windows import encode_record
 from tests.audit.conftest import gpt2
 
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from atdp_cli.audit.canary import parse_template
 from atdp_cli.audit.exposure import Rank, Scores, rank_of
 from atdp_cli.audit.pool import Candidates, tokenise
-from atdp_cli.audit.pruning import lowest_needed, score_likeliest
+from atdp_cli.audit.rank import lowest_needed, score_likeliest
 from atdp_cli.audit.trie import build_trie, score_pool
 from atdp_cli.errors import RunError, UsageError
 from atdp_cli.events import Event, NodesScored
-from atdp_cli.model.tokens import encode_record
+from atdp_cli.model.windows import encode_record
 
 from .conftest import gpt2, llama
 from .test_trie import candidates_of, mamba, token_rows

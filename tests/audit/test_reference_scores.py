@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from transformers import GPT2LMHeadModel
 
-from atdp_cli.audit import ranking
+from atdp_cli.audit import rank as ranking
 from atdp_cli.audit.canary import Target, parse_template
-from atdp_cli.audit.levels import SampleRule
-from atdp_cli.audit.ranking import Pool, all_scores, pool_of, reference_scores
+from atdp_cli.audit.hypothesis_tests import SampleRule
+from atdp_cli.audit.rank import Pool, all_scores, pool_of, reference_scores
 from atdp_cli.events import Event, NodesScored, ignore
 from tests.audit.conftest import gpt2
 

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.exposure import Rank, Scores, rank_of
-from atdp_cli.audit.hypothesis_tests import DRAWS, Stratum, fisher_in_sample
-from atdp_cli.audit.levels import sample_size, split_alpha
+from atdp_cli.audit.hypothesis_tests import DRAWS, Stratum, fisher_in_sample, sample_size, split_alpha
+from atdp_cli.audit.results import Audit, Verdict
 from atdp_cli.audit.verdict import Limits, judge
-from atdp_cli.audit_result import Audit, Verdict
 
 
 def ranks_in_sample(drawn: Scores, own: Scores) -> list[Rank]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.audit.memory.stretches import NGRAM, FrequentNgrams, best_stretch, stretches_above, token_gains
+from atdp_cli.memorisation.scores import NGRAM, FrequentNgrams, best_stretch, stretches_above, token_gains
 
 GAINS = st.lists(st.integers(-8, 8).map(lambda value: value / 2), max_size=14).map(np.array)
 RECORDS = st.lists(st.lists(st.integers(0, 3), max_size=7).map(np.array), min_size=1, max_size=6)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from atdp_cli.audit.memory.decoy_scores import Tails, score_tails, tokenise_tails
-from atdp_cli.audit.memory.token_scores import score_tokens
 from atdp_cli.errors import RunError
 from atdp_cli.events import ignore
+from atdp_cli.memorisation.ranks import Tails, score_tails, tokenise_tails
+from atdp_cli.memorisation.scores import score_tokens
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
 from tests.audit.test_trie import mamba, neox, opt, sliding
 

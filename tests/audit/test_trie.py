@@ -22,11 +22,11 @@ from transformers import (
 from atdp_cli.audit.canary import Target, parse_template
 from atdp_cli.audit.exposure import rank_of
 from atdp_cli.audit.pool import PADDING, Candidates, tokenise
+from atdp_cli.audit.results import Verdict
 from atdp_cli.audit.trie import build_trie, score_pool
-from atdp_cli.audit_result import Verdict
 from atdp_cli.errors import RunError, UsageError
 from atdp_cli.events import Event, NodesScored
-from atdp_cli.model.tokens import encode_record
+from atdp_cli.model.windows import encode_record
 from tests.audit.scores import audit_scores
 
 from .conftest import gpt2, llama

@@ -10,11 +10,11 @@ import torch
 from scipy.stats import binom
 from transformers import PreTrainedModel
 
-from atdp_cli.audit.memory.value_ranks import DECOYS, FlaggedValue, compare_ranks, tokenise_values, value_ranks
+from atdp_cli.corpus.edits import EditedText
+from atdp_cli.corpus.spans import Span, Tier
+from atdp_cli.memorisation.ranks import DECOYS, FlaggedValue, compare_ranks, tokenise_values, value_ranks
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
-from atdp_cli.text.detection.spans import Span, Tier
-from atdp_cli.text.redaction.decoys import Choose, decoy_text, uniformly
-from atdp_cli.text.redaction.edits import EditedText
+from atdp_cli.replacement.decoys import Choose, decoy_text, uniformly
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.exposure import rank_of
 from atdp_cli.audit.hypothesis_tests import power
+from atdp_cli.audit.results import Audit, Verdict
 from atdp_cli.audit.verdict import Limits
-from atdp_cli.audit_result import Audit, Verdict
-from atdp_cli.cli.audit_canary.output import exit_code
+from atdp_cli.cli.audit_canary_screen import exit_code
 from atdp_cli.errors import RunError, UsageError
 from tests.audit.scores import audit_scores
 

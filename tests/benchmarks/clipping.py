@@ -40,9 +40,9 @@ from transformers import GPT2Config, GPT2LMHeadModel, T5Config, T5ForConditional
 
 from atdp_cli.model.windows import Window
 from atdp_cli.privacy.rng import secure_stream
-from atdp_cli.training.clipping import ghost, opacus, per_record
-from atdp_cli.training.clipping.batches import default_tokens
-from atdp_cli.training.clipping.engine import ClippingEngine, trainable
+from atdp_cli.training.clip import ghost, opacus, per_record
+from atdp_cli.training.clip.batches import default_tokens
+from atdp_cli.training.clip.engine import ClippingEngine, trainable
 from atdp_cli.training.noise import add_noise
 from atdp_cli.training.objective import Example
 

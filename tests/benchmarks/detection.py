@@ -27,10 +27,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from atdp_cli.text.corpus.records import Record
-from atdp_cli.text.detection.detect import detect_records
-from atdp_cli.text.detection.scan import PIPELINES, load_pipeline
-from atdp_cli.text.detection.spans import Tier, at_tier
+from atdp_cli.corpus.record import Record
+from atdp_cli.corpus.spans import Tier, at_tier
+from atdp_cli.detection.detect import detect_records
+from atdp_cli.detection.scan import PIPELINES, load_pipeline
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 PRESIDIO_RESEARCH = SHARED / "presidio-research" / "synth_dataset_v2.json"

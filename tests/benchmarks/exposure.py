@@ -42,15 +42,14 @@ from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel
 from atdp_cli.audit.canary import parse_template
 from atdp_cli.audit.manifest import read_manifest
 from atdp_cli.audit.pool import PADDING, Candidates, load_candidates
-from atdp_cli.audit.pruning import score_likeliest
-from atdp_cli.audit.ranking import make_candidates
+from atdp_cli.audit.rank import make_candidates, score_likeliest
 from atdp_cli.audit.request import AuditRequest
+from atdp_cli.audit.results import Audit, Verdict
+from atdp_cli.audit.run import audit_canary
 from atdp_cli.audit.trie import build_trie, score_pool
-from atdp_cli.audit_result import Audit, Verdict
 from atdp_cli.events import Event, NodesScored, ignore
-from atdp_cli.jobs.audit import audit_canary
 from atdp_cli.model.checkpoint import load_checkpoint
-from atdp_cli.model.tokens import encode_record
+from atdp_cli.model.windows import encode_record
 
 ROOT = Path(__file__).parents[2]
 MODELS = ROOT.parent / "shared" / "models"

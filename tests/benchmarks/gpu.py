@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from atdp_cli.training.clipping.batches import default_tokens
+from atdp_cli.training.clip.batches import default_tokens
 from atdp_cli.training.precision import computing_in
 from tests.benchmarks.clipping import Step, nonprivate, opacus_ghost, opacus_hooks, our_engine, ours
 

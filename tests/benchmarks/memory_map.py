@@ -36,12 +36,12 @@ from typing import Any
 import numpy as np
 from scipy.stats import beta
 
-from atdp_cli.audit.memory.memory_map import MappedCorpus, MappedRecord, find_memorised
-from atdp_cli.audit.memory.token_scores import TokenScores, score_tokens
-from atdp_cli.audit_result import DISCOVERABLE_QUERIES
+from atdp_cli.audit.results import DISCOVERABLE_QUERIES
 from atdp_cli.events import ignore
+from atdp_cli.memorisation.map import MappedCorpus, MappedRecord, find_memorised
+from atdp_cli.memorisation.scores import TokenScores, score_tokens
 from atdp_cli.model.checkpoint import load_checkpoint
-from atdp_cli.text.redaction.decoys import lists
+from atdp_cli.replacement.decoys import lists
 from tests.benchmarks.stages import ROOT, SHARED
 from tests.benchmarks.tuning import MODELS, text_lines, texts
 

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from atdp_cli.training.clipping.batches import default_tokens
+from atdp_cli.training.clip.batches import default_tokens
 from tests.benchmarks.clipping import our_engine, ours, resident
 
 VOCABULARY, HEADS, LAYERS = 8192, 4, 4

@@ -12,11 +12,11 @@ import sys
 from itertools import islice
 from pathlib import Path
 
-from atdp_cli.text.corpus.records import Record
-from atdp_cli.text.detection.detect import detect_records
-from atdp_cli.text.detection.identifiers import RECOGNISERS, numbers
-from atdp_cli.text.detection.scan import PIPELINES, load_pipeline
-from atdp_cli.text.detection.spans import Tier
+from atdp_cli.corpus.record import Record
+from atdp_cli.corpus.spans import Tier
+from atdp_cli.detection.detect import detect_records
+from atdp_cli.detection.identifiers import RECOGNISERS, numbers
+from atdp_cli.detection.scan import PIPELINES, load_pipeline
 
 WIKITEXT = Path(__file__).parents[3] / "shared" / "data" / "wikitext-2-raw" / "train.txt"
 

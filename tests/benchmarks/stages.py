@@ -24,16 +24,16 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import torch
 
+from atdp_cli.corpus.record import read_records
 from atdp_cli.events import Event, Notify, StepDone, ignore
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
 from atdp_cli.model.windows import Marks, encode_windows
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.rng import secure_stream
-from atdp_cli.text.corpus.records import read_records
-from atdp_cli.training.clipping.engine import ClippingEngine
-from atdp_cli.training.clipping.select import select_engine
-from atdp_cli.training.execution import ENGINES, ClippingEngineName
+from atdp_cli.training.clip.engine import ClippingEngine
+from atdp_cli.training.clip.select import select_engine
 from atdp_cli.training.objective import Example, make_example
+from atdp_cli.training.options import ENGINES, ClippingEngineName
 from atdp_cli.training.plan import CorpusFacts, StagePlan, make_plan
 from atdp_cli.training.recipe import ATDP, NO_DP, Recipe
 from atdp_cli.training.trainer import Randomness, run_plain, run_private

@@ -19,14 +19,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from atdp_cli.corpus.record import read_records
+from atdp_cli.corpus.spans import at_tier, merge
+from atdp_cli.detection.detector import Detector, run_detector
+from atdp_cli.detection.identifiers import RECOGNISERS
+from atdp_cli.detection.run_on import Local
+from atdp_cli.detection.scan import BATCH, PIPELINES, load_pipeline
+from atdp_cli.detection.span_file import spans_line
 from atdp_cli.events import ignore
-from atdp_cli.jobs.backend import Local
-from atdp_cli.jobs.detector import Detector, run_detector
-from atdp_cli.text.corpus.records import read_records
-from atdp_cli.text.detection.identifiers import RECOGNISERS
-from atdp_cli.text.detection.scan import BATCH, PIPELINES, load_pipeline
-from atdp_cli.text.detection.span_file import spans_line
-from atdp_cli.text.detection.spans import at_tier, merge
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 CORPORA = (DATA / "wikitext-2-raw" / "valid.txt", DATA / "abcd" / "valid.txt")

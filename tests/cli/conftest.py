@@ -69,7 +69,7 @@ def harden(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) ->
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> list[Sequence["Example"]]:
     """The examples that stages train on, an entry an epoch, as the loop over their steps is given them."""
-    from atdp_cli.jobs.harden import stages
+    from atdp_cli.hardening import stages
     from atdp_cli.training.trainer import run_plain, run_private
 
     epochs: list[Sequence[Example]] = []

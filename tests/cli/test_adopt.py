@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from atdp_cli.files.provenance import file_sha256
+from atdp_cli.files.documents import file_sha256
 from atdp_cli.privacy.ledger import LEDGER_FILE, DeclaredTraining, DecoyedText, GaussianRelease, read_ledger
 from atdp_cli.privacy.wording import DECLARED, DECLARED_TRAINING
 from tests.cli.conftest import Atdp
@@ -128,7 +128,7 @@ def test_a_run_from_there_inherits_what_was_declared(atdp: Atdp, adopted: Path, 
 
 
 def test_what_atdp_wrote_is_not_declared_away(atdp: Atdp, model: Path, decoyed: Path) -> None:
-    from atdp_cli.model.seal import seal_of
+    from atdp_cli.model.hashes import seal_of
     from atdp_cli.privacy.ledger import write_ledger
     from tests.privacy.ledgers import ledger
     from tests.privacy.relations import plain

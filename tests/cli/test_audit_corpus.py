@@ -13,10 +13,10 @@ import torch
 
 from atdp_cli.model.checkpoint import load_checkpoint
 from tests.cli.conftest import Atdp
-from tests.report.test_sarif import check_sarif
+from tests.reporting.test_sarif import check_sarif
 from tests.small import WORDS, write_checkpoint, write_corpus
 
-SCHEMA = Path(__file__).parents[2] / "atdp_cli" / "report" / "schemas" / "memory_map.schema.json"
+SCHEMA = Path(__file__).parents[2] / "atdp_cli" / "reporting" / "schemas" / "memory_map.schema.json"
 SECRETS = (
     "mail Omar Haddad about box 482913",
     "her account 771204 was opened by Lena Fischer",

@@ -13,7 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.cli.conftest import Atdp, Ended, Leaky
-from tests.report.test_sarif import check_sarif
+from tests.reporting.test_sarif import check_sarif
 
 SCHEMA = json.loads(
     (Path(__file__).parents[2] / "atdp_cli" / "report" / "schemas" / "audit.schema.json").read_text(encoding="utf-8")

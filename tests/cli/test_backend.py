@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
+from atdp_cli.corpus.record import Record
+from atdp_cli.detection.cache import pack, unpack
+from atdp_cli.detection.detector import Detector, flags_of
+from atdp_cli.detection.identity import detector_identity
+from atdp_cli.detection.ner import Ner, with_entities
+from atdp_cli.detection.run import CorpusSource, detect_corpus
+from atdp_cli.detection.run_on import Local
+from atdp_cli.detection.scan import load_pipeline, pipeline_name, scan
 from atdp_cli.events import ignore
-from atdp_cli.jobs.backend import Local
-from atdp_cli.jobs.detect import CorpusSource, detect_corpus
-from atdp_cli.jobs.detector import Detector, flags_of
-from atdp_cli.jobs.entities import Ner, with_entities
-from atdp_cli.text.corpus.records import Record
-from atdp_cli.text.detection.cache import pack, unpack
-from atdp_cli.text.detection.identity import detector_identity
-from atdp_cli.text.detection.scan import load_pipeline, pipeline_name, scan
 from tests.cli.conftest import Atdp, Harden, detector
 from tests.taggers import NAMES, PHONES, several
 
@@ -248,7 +248,7 @@ def test_what_cannot_be_used_is_refused_before_the_corpus_is_read(
 def test_a_missing_extra_is_named(
     atdp: Atdp, corpus_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("atdp_cli.jobs.presidio.find_spec", lambda name: None)
+    monkeypatch.setattr("atdp_cli.detection.ner.find_spec", lambda name: None)
     ended = atdp("detect", corpus_file, *detector(tmp_path, ner="presidio"))
     assert ended.code == 2
     assert "pip install 'atdp[presidio]'" in ended.err

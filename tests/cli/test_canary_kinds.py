@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from atdp_cli.audit.planting import one_token_words
+from atdp_cli.audit.draw import one_token_words
 from atdp_cli.model.checkpoint import load_checkpoint, load_tokenizer
-from atdp_cli.model.tokens import encode_record
+from atdp_cli.model.windows import encode_record
 from tests.cli.conftest import Atdp
 from tests.small import write_checkpoint, write_corpus
 

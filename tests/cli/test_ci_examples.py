@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from atdp_cli.cli.commands import make_command
+from atdp_cli.cli.app import make_command
 from tests.cli.conftest import Leaky
-from tests.report.test_sarif import check_sarif
+from tests.reporting.test_sarif import check_sarif
 
 ROOT = Path(__file__).parents[2]
 CI = ROOT / "examples" / "ci"

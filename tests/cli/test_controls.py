@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
-from atdp_cli.files.provenance import file_sha256
+from atdp_cli.files.documents import file_sha256
 from tests.cli.conftest import Atdp, Ended, Leaky
 from tests.small import write_checkpoint
 

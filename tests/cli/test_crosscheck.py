@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from atdp_cli.text.crosscheck import client as llm
-from atdp_cli.text.crosscheck.answer_cache import ANSWERS
-from atdp_cli.text.crosscheck.client import Patience
+from atdp_cli.detection.crosscheck import client as llm
+from atdp_cli.detection.crosscheck.check import ANSWERS
+from atdp_cli.detection.crosscheck.client import Patience
 from tests.cli.conftest import Atdp, detector
 from tests.llmserver import NO, YES, Reply, Request, chat_server
 

@@ -11,18 +11,18 @@ import pytest
 import typer
 from typer.models import OptionInfo
 
-from atdp_cli.cli.commands import COMMANDS, load_command
-from atdp_cli.cli.options.generate import generate_options
-from atdp_cli.jobs.harden.request import HardenRequest, SettledRequest
-from atdp_cli.options import Option, Options, declared, flags
-from atdp_cli.runs.fingerprint import PLAN, RECIPE, RECORDS, START
-from atdp_cli.text.detection.settings import DetectorSettings
-from atdp_cli.text.options import DetectionOptions
+from atdp_cli.cli.app import COMMANDS, load_command
+from atdp_cli.cli.generate import generate_options
+from atdp_cli.detection.options import DetectionOptions
+from atdp_cli.detection.settings import DetectorSettings
+from atdp_cli.hardening.fingerprint import PLAN, RECIPE, RECORDS, START
+from atdp_cli.hardening.request import HardenRequest, SettledRequest
+from atdp_cli.settings import Option, Options, declared, flags
 from atdp_cli.training.options import RunOptions, TrainingRunOptions
-from atdp_cli.training.settings import stage_options
+from atdp_cli.training.stage_options import stage_options
 
 PACKAGE = Path(__file__).parents[2] / "atdp_cli"
-HAND_WRITTEN = {"cli/options/generate.py": 1, "cli/app.py": 1}
+HAND_WRITTEN = {"cli/generate.py": 1, "cli/app.py": 1}
 """Calls of `typer.Option`: the one that makes all options of commands, and `atdp --version`."""
 
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from atdp_cli.jobs.harden.encoding import FlaggedRecord, encode
+from atdp_cli.corpus.record import read_records
+from atdp_cli.corpus.spans import FlaggedRecord
+from atdp_cli.hardening.encode import encode
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.privacy.ledger import DecoyedText, GaussianRelease, PlainTraining, read_ledger, write_ledger
-from atdp_cli.text.corpus.records import read_records
-from atdp_cli.text.redaction.decoys import decoy_text, uniformly
+from atdp_cli.replacement.decoys import decoy_text, uniformly
 from atdp_cli.training.objective import Example
 from atdp_cli.training.recipe import TextVariant
 from tests.cli.conftest import Atdp
@@ -90,8 +91,8 @@ def test_with_one_stream_the_copies_are_what_harden_reads(  # noqa: PLR0917 - fi
 
 
 def _encoded(texts: Sequence[str], tokenizer: Any) -> list[list[list[int]]]:
-    from atdp_cli.jobs.harden.encoding import Encoding
-    from atdp_cli.text.corpus.records import Record
+    from atdp_cli.corpus.record import Record
+    from atdp_cli.hardening.encode import Encoding
 
     encoding = Encoding(tokenizer=tokenizer, context=64, windows=8)
     flagged = [FlaggedRecord(Record(str(place), text), ()) for place, text in enumerate(texts)]
@@ -124,9 +125,9 @@ def test_everything_but_flagged_spans_stays_byte_for_byte(atdp: Atdp, mail: Path
 @pytest.mark.parametrize("name", ["mail.txt", "mail.jsonl", "mail.csv", "mail.parquet", "mail.txt.gz"])
 def test_a_copy_read_again_has_the_decoys_of_its_records(atdp: Atdp, tmp_path: Path, name: str) -> None:
     """Flagged spans that hold line feeds and quotes, over records that are several lines, objects or rows."""
+    from atdp_cli.corpus.spans import Span, Tier
     from atdp_cli.privacy.rng import insecure_stream
-    from atdp_cli.runs.streams import integer_draws
-    from atdp_cli.text.detection.spans import Span, Tier
+    from atdp_cli.replacement.decoys import integer_draws
 
     path, unit = tmp_path / name, "paragraph" if ".txt" in name else "user"
     _write(path, [("a", 'Ask "Tom\r'), ("b", "Jones, Omar"), ("a", "Haddad 12\n34, then"), ("a", "Anna")], unit)

@@ -18,7 +18,7 @@ def test_a_defect_of_ours_never_looks_like_a_failed_audit(
     atdp: Atdp, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever goes wrong inside, the exit code is 3 and no library's message, which may quote a record, is shown."""
-    from atdp_cli.jobs import detect as text
+    from atdp_cli.detection import run as text
 
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError(SECRET)
@@ -31,7 +31,7 @@ def test_a_defect_of_ours_never_looks_like_a_failed_audit(
 
 
 def test_an_interruption_ends_with_130(atdp: Atdp, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from atdp_cli.jobs import detect as text
+    from atdp_cli.detection import run as text
 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from atdp_cli.jobs.verify import verify
 from atdp_cli.model.checkpoint import load_checkpoint
 from atdp_cli.privacy.ledger import SubsampledGaussian, read_verified
+from atdp_cli.reporting.verify import verify
 from tests.cli.conftest import Atdp
 
 QUICK = ["--epochs", "2", "--tier", "low-entity", "--store", "none", "-q"]

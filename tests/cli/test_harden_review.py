@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from atdp_cli.cli.app import run
+from atdp_cli.corpus.split import held_out_positions
 from atdp_cli.events import Event, Notify, ReviewQueued
-from atdp_cli.jobs.harden import review_each_epoch as reviewing
-from atdp_cli.jobs.harden.encoding import encode
-from atdp_cli.text.corpus.split import held_out_positions
+from atdp_cli.hardening import run as reviewing
+from atdp_cli.hardening.encode import encode
 
 OPTIONS = ["--recipe", "atdp", "--epochs", "3", "--tier", "low-entity", "--insecure-seed", "1", "--store", "none"]
 
@@ -43,7 +43,7 @@ def test_a_queue_an_epoch_and_lists_that_act_from_the_next_one(
     answers = tmp_path / "answers"
     answers.write_text("".join("m ready\nk\n" for _ in range(60)))
     monkeypatch.setattr(reviewing, "encode", count)
-    monkeypatch.setattr("atdp_cli.jobs.harden.train.review_each_epoch", watched)
+    monkeypatch.setattr("atdp_cli.hardening.train.review_each_epoch", watched)
     with answers.open() as stream:
         monkeypatch.setattr("sys.stdin", stream)
         code = run(

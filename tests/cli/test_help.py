@@ -7,12 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from atdp_cli.cli.app import run
-from atdp_cli.cli.commands import COMMANDS, load_command, make_command
-from atdp_cli.cli.options.generate import option_groups
-from atdp_cli.cli.options.help import MOST, has_short_help
-from atdp_cli.options import declared, flags
-from atdp_cli.text.detection.spans import Tier
+from atdp_cli.cli.app import COMMANDS, load_command, make_command, run
+from atdp_cli.cli.generate import option_groups
+from atdp_cli.cli.help import MOST, has_short_help
+from atdp_cli.corpus.spans import Tier
+from atdp_cli.settings import declared, flags
 from atdp_cli.training.recipe import RECIPES
 from tests.transcripts import surroundings
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from atdp_cli.jobs.harden import train as _train  # noqa: F401 - imports the modules whose names are replaced
-from atdp_cli.text.detection import executor, spacy_reader
-from atdp_cli.text.detection.spacy_reader import Piece, Reading
+from atdp_cli.detection import executor
+from atdp_cli.detection import spacy as spacy_reader
+from atdp_cli.detection.spacy import Piece, Reading
 from tests.cli.conftest import Atdp
 
 ONCE = ("load_pipeline", "read_manifest", "check_output", "completed_run", "flag_corpus", "open_run")

@@ -28,7 +28,7 @@ rounding change a step's direction where a gradient is all but 0."""
 
 def weighed(tokenizer: PreTrainedTokenizerFast, text: str) -> tuple[torch.Tensor, torch.Tensor]:
     """A record's tokens, and the weight of each in its loss: 1 if flagged or a function word, else w; shape [T]."""
-    common = set(files("atdp_cli.text.detection").joinpath("words", "function_words.txt").read_text().split())
+    common = set(files("atdp_cli.detection").joinpath("words", "function_words.txt").read_text().split())
     marked = [False] * len(text)
     actual = [actual.span() for actual in SECRET.finditer(text)]
     actual += [word.span() for word in re.finditer("[a-z]+", text) if word.group() in common]

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from atdp_cli.cli.terminal.bars import Bars
-from atdp_cli.cli.terminal.json_lines import EventLines, event_line, write_line
+from atdp_cli.cli.console import Bars
+from atdp_cli.cli.json_lines import EventLines, event_line, write_line
 from atdp_cli.events import ChoiceWarning, EpochDone, Event, RecordsRead, StageStarted, StepDone
 from tests.cli.conftest import Atdp, Ended, Harden, Leaky
 
@@ -213,7 +213,7 @@ def test_off_a_terminal_a_long_task_says_every_ten_seconds_how_far_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = [100.0]
-    monkeypatch.setattr("atdp_cli.cli.terminal.bars.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("atdp_cli.cli.console.time.monotonic", lambda: clock[0])
     file = io.StringIO()
     bars = Bars(Console(file=file, width=80))
     for done in range(50, 101):

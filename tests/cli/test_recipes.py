@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from atdp_cli.jobs.harden.recipes import recipe_summaries
+from atdp_cli.hardening.recipes import recipe_summaries
 from atdp_cli.training.recipe_file import read_recipe
 from tests.cli.conftest import Atdp, Ended
 

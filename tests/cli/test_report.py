@@ -14,10 +14,10 @@ import pytest
 from huggingface_hub import ModelCard
 from jsonschema import Draft202012Validator
 
-from atdp_cli.cli.report.browser import has_display
+from atdp_cli.cli.report import has_display
 from tests.cli.conftest import Atdp, Leaky
 from tests.generated import schemas
-from tests.report.test_html import at, close, page_of
+from tests.reporting.test_html import at, close, page_of
 
 
 @pytest.fixture(scope="module")

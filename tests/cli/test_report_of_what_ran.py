@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from atdp_cli.jobs.verify import verify
 from atdp_cli.privacy.ledger import SubsampledGaussian, private_events, read_ledger
+from atdp_cli.reporting.verify import verify
 from tests.cli.conftest import Atdp, Harden
-from tests.report.test_html import page_of
+from tests.reporting.test_html import page_of
 
 WORDS = {
     "clipping": r"clipped record by record|ghost|agreed with clipping",

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from atdp_cli.cli.app import run
+from atdp_cli.hardening.resume import steps_of
 from atdp_cli.privacy.ledger import read_verified
-from atdp_cli.runs.resume import steps_of
 from tests.cli.conftest import Atdp
 from tests.crashing import OUT, ended, lines_of, spent_lines, started, taken, wait_for
-from tests.runs.test_kills import STEPS, check_done, command
+from tests.hardening.test_kills import STEPS, check_done, command
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from atdp_cli.jobs import detect as text
-from atdp_cli.text.detection.cache import SPANS
-from atdp_cli.text.detection.scan import load_pipeline
+from atdp_cli.detection import run as text
+from atdp_cli.detection.cache import SPANS
+from atdp_cli.detection.scan import load_pipeline
 from tests.cli.conftest import Atdp
-from tests.text.detection.test_cache import Counting
+from tests.detection.test_cache import Counting
 
 LINES = [f"Emma Clarke {n} met Tom Jones in Berlin and mailed emma{n}@example.org." for n in range(100)]
 

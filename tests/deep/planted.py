@@ -22,11 +22,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from atdp_cli.audit.canary import parse_template
 from atdp_cli.audit.manifest import make_manifest, write_manifest
 from atdp_cli.cli.app import run
+from atdp_cli.hardening.streams import Streams
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.privacy.rng import KeyStream
-from atdp_cli.runs.streams import Streams
-from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine, clip_factor
-from atdp_cli.training.clipping.select import SelectedEngine, select_engine
+from atdp_cli.training.clip.engine import ClippedSum, ClippingEngine, clip_factor
+from atdp_cli.training.clip.select import SelectedEngine, select_engine
 from atdp_cli.training.objective import Example
 from tests.soundness.broken import Silent
 from tests.soundness.tiny import llama
@@ -172,9 +172,9 @@ def broken(engine: Wrapper | None, noise: KeyStream | None) -> Iterator[None]:
         return noise if noise is not None and purpose == "noise" else fresh_stream(streams, stage, purpose)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("atdp_cli.jobs.harden.model.select_engine", chosen)
+        patch.setattr("atdp_cli.hardening.model.select_engine", chosen)
         patch.setattr(Streams, "fresh_stream", streamed)
-        patch.setattr("atdp_cli.jobs.harden.train.check_conformance", lambda *_, **__: 0)
+        patch.setattr("atdp_cli.hardening.train.check_conformance", lambda *_, **__: 0)
         yield
 
 

@@ -31,24 +31,26 @@ from transformers import PreTrainedTokenizerFast
 from atdp_cli.audit.canary import parse_template
 from atdp_cli.audit.claims import Claim, claim_of
 from atdp_cli.audit.epsilon import Game
+from atdp_cli.audit.epsilon_games import compare_flagged
 from atdp_cli.audit.manifest import make_manifest, write_manifest
-from atdp_cli.jobs.detector_invariance import compare_flagged
-from atdp_cli.jobs.harden import encoding, releases
-from atdp_cli.jobs.harden.data import RunData
-from atdp_cli.jobs.harden.encoding import FlaggedRecord, Windows, encode
+from atdp_cli.corpus.edits import EditedText
+from atdp_cli.corpus.record import Record
+from atdp_cli.corpus.spans import FlaggedRecord, Tier, at_tier, merge
+from atdp_cli.detection.detect import detect_records
+from atdp_cli.hardening import encode as encoding
+from atdp_cli.hardening import releases
+from atdp_cli.hardening.data import RunData
+from atdp_cli.hardening.encode import Windows, encode
+from atdp_cli.hardening.streams import Streams
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.privacy.ledger import Ledger
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.rng import KeyStream
 from atdp_cli.privacy.trace import Released
-from atdp_cli.runs.streams import Streams
-from atdp_cli.text.corpus.records import Record
-from atdp_cli.text.detection.detect import detect_records
-from atdp_cli.text.detection.spans import Tier, at_tier, merge
-from atdp_cli.text.redaction import decoys
-from atdp_cli.text.redaction.decoys import Choose, lists
-from atdp_cli.text.redaction.edits import EditedText, redact_text
-from atdp_cli.text.redaction.frequencies import Frequencies, choices_of, tables
+from atdp_cli.replacement import decoys
+from atdp_cli.replacement.decoys import Choose, lists
+from atdp_cli.replacement.edits import redact_text
+from atdp_cli.replacement.frequencies import Frequencies, choices_of, tables
 from atdp_cli.training.plan import CorpusFacts, make_plan
 from atdp_cli.training.recipe import FITTED_DECOYS, TextVariant, Train
 from tests.deep.planted import atdp

@@ -2,9 +2,8 @@
 
 import pytest
 
-from atdp_cli.privacy.accountant import epsilon_pld, grid_for
+from atdp_cli.privacy.accountant import epsilon_pld, epsilon_rdp, grid_for
 from atdp_cli.privacy.participation import epsilon_without_amplification
-from atdp_cli.privacy.rdp import epsilon_rdp
 from tests.privacy.ledgers import direct_pld, heterogeneous, opacus_rdp
 
 

@@ -36,8 +36,8 @@ class Mutation:
     processes: int = 1
 
 
-LOOP, NOISE, MECHANISM = "training/trainer.py", "training/noise.py", "training/mechanism.py"
-RELEASES, RELEASE = "jobs/harden/releases.py", "privacy/noisy_statistic.py"
+LOOP, NOISE, MECHANISM = "training/trainer.py", "training/noise.py", "training/noise.py"
+RELEASES, RELEASE = "hardening/releases.py", "privacy/noisy_statistic.py"
 
 MUTATIONS = (
     Mutation(

@@ -1,6 +1,6 @@
 """A hundred kills from outside, disks that fill up, files that cannot be read: no step goes uncounted, no run is lost.
 
-`make test` has ten kills (`tests/runs/test_kills.py`).
+`make test` has ten kills (`tests/hardening/test_kills.py`).
 """
 
 import random
@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from atdp_cli.hardening.resume import steps_of
+from atdp_cli.hardening.workspace import checkpoint_numbers
 from atdp_cli.privacy.ledger import read_verified
-from atdp_cli.runs.resume import steps_of
-from atdp_cli.runs.workspace import checkpoint_numbers
 from tests.cli.test_harden import PRIVATE_FILES
 from tests.crashing import MOMENTS, OUT, ended, lines_of, spent_lines, started, taken, wait_for
-from tests.runs.test_kills import STEPS, check_done, check_loads, command, kill_often
+from tests.hardening.test_kills import STEPS, check_done, check_loads, command, kill_often
 
 pytestmark = pytest.mark.deep
 

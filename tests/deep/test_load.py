@@ -133,7 +133,7 @@ def corpus(tmp_path: Path) -> Path:
 
 
 def test_two_gigabytes_read(corpus: Path, tmp_path: Path) -> None:
-    code = "import sys, pathlib; from atdp_cli.text.corpus.records import read_records; "
+    code = "import sys, pathlib; from atdp_cli.corpus.record import read_records; "
     code += "print(sum(1 for _ in read_records(pathlib.Path(sys.argv[1]))))"
     looks, ended = watched(["-c", code, corpus], tmp_path / "count.txt")
     assert ended == 0

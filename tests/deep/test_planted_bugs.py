@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from atdp_cli.training.clipping.engine import ClippingEngine
+from atdp_cli.training.clip.engine import ClippingEngine
 from tests.deep.planted import BATCH, TARGET, Bound, audited, batch_mean, checkpoint, silent
 from tests.soundness.broken import window_by_window
 

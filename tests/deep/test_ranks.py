@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from atdp_cli.audit.canary import parse_template
 from atdp_cli.audit.exposure import rank_of
 from atdp_cli.audit.pool import PADDING, Candidates, tokenise
-from atdp_cli.audit.pruning import score_likeliest
+from atdp_cli.audit.rank import score_likeliest
 from atdp_cli.audit.trie import build_trie, score_pool
 from tests.audit.conftest import bpe, characters, gpt2, gpt2_tokenizer, llama, stories_tokenizer
 

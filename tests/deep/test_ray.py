@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from atdp_cli.detection.redact import RedactRequest, redact
+from atdp_cli.detection.run import DetectRequest, detect
 from atdp_cli.events import Event, RecordsRead, ignore
-from atdp_cli.jobs.detect import DetectRequest, detect
-from atdp_cli.jobs.redact import RedactRequest, redact
 from tests.rayworkers import kill_a_busy_worker
 from tests.small import small_lines
 

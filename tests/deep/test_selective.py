@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from atdp_cli.text.detection.scan import load_pipeline
+from atdp_cli.detection.scan import load_pipeline
 from tests.conftest import SHARED
 from tests.deep.selective import (
     World,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from atdp_cli.hardening.resume import steps_of
+from atdp_cli.hardening.workspace import checkpoint_numbers
 from atdp_cli.privacy.ledger import read_verified
-from atdp_cli.runs.resume import steps_of
-from atdp_cli.runs.workspace import checkpoint_numbers
 from tests.crashing import OUT, ended, started
 
 pytestmark = pytest.mark.deep

@@ -1,4 +1,4 @@
-"""The laws of tests/text/detection/test_unicode.py over twenty times as many texts."""
+"""The laws of tests/detection/test_unicode.py over twenty times as many texts."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from atdp_cli.text.detection.spans import Tier
-from atdp_cli.text.redaction.placeholders import Masking
-from tests.text.conftest import pipeline
-from tests.text.detection.test_unicode import check_any_text, texts
-from tests.text.strategies import maskings
+from atdp_cli.corpus.spans import Tier
+from atdp_cli.replacement.placeholders import Masking
+from tests.detection.conftest import pipeline
+from tests.detection.test_unicode import check_any_text, texts
+from tests.strategies import maskings
 
 __all__ = ["pipeline"]
 

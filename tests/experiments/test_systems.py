@@ -2,9 +2,9 @@
 
 import pytest
 
+from atdp_cli.corpus.spans import Tier
 from atdp_cli.errors import UsageError
-from atdp_cli.jobs.harden.recipes import PAPER
-from atdp_cli.text.detection.spans import Tier
+from atdp_cli.hardening.recipes import PAPER
 from atdp_cli.training.recipe import parse_recipe
 from examples.experiments.experiment import nodes_of
 from examples.experiments.systems import ABLATIONS, CONTROLS, Step, slug_of, system_of

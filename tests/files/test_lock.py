@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from atdp_cli.errors import UsageError
-from atdp_cli.files.lock import LOCK_FILE, check_free, locked
+from atdp_cli.files.private import LOCK_FILE, check_free, locked
 
 HOLD = """
 import sys, os
 from pathlib import Path
-from atdp_cli.files.lock import locked
+from atdp_cli.files.private import locked
 with locked(Path(sys.argv[1])):
     if len(sys.argv) > 2 and os.fork() == 0:
         sys.stdin.read()

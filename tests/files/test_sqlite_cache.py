@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
+from atdp_cli.corpus.record import Record
+from atdp_cli.corpus.spans import Span, Tier
+from atdp_cli.detection.cache import SPANS, opened_store, pack
+from atdp_cli.detection.crosscheck.check import ANSWERS, opened_answers
+from atdp_cli.detection.identity import detector_identity
+from atdp_cli.detection.scan import Finding
 from atdp_cli.events import Event
-from atdp_cli.files.sqlite_cache import SqliteCache
-from atdp_cli.text.corpus.records import Record
-from atdp_cli.text.crosscheck.answer_cache import ANSWERS, opened_answers
-from atdp_cli.text.detection.cache import SPANS, opened_store, pack
-from atdp_cli.text.detection.identity import detector_identity
-from atdp_cli.text.detection.scan import Finding
-from atdp_cli.text.detection.spans import Span, Tier
+from atdp_cli.files.cache import SqliteCache
 
 KEY = os.urandom(32)
 TEXT = "Maria met Tom."

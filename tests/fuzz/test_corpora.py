@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from atdp_cli.corpus.record import read_records
+from atdp_cli.corpus.rewrite import rewrite_corpus
+from atdp_cli.corpus.segments import Selection
+from atdp_cli.corpus.spans import Span, Tier
+from atdp_cli.detection.review.queue import Header, Masked, QueueEntry, read_queue
+from atdp_cli.detection.span_file import read_spans, spans_line
 from atdp_cli.errors import InputError
 from atdp_cli.files.corpus_file import raise_error
-from atdp_cli.text.corpus.records import read_records
-from atdp_cli.text.corpus.rewriting import rewrite_corpus
-from atdp_cli.text.corpus.segments import Selection
-from atdp_cli.text.detection.span_file import read_spans, spans_line
-from atdp_cli.text.detection.spans import Span, Tier
-from atdp_cli.text.review.queue_file import Header, Masked, QueueEntry, read_queue
 from tests.fuzz.damage import BYTES, VALUES, altered, damaged, node_of, noise, soup, text_of
 from tests.fuzz.survival import INPUTS, SECRET, Choices, Make, survive
 

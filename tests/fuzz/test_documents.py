@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from atdp_cli.audit.manifest import Manifest, PlantedCanary, read_manifest
-from atdp_cli.jobs.report import as_json, read_audits, read_report, with_audits
 from atdp_cli.privacy.journal import open_journal, read_journal, spend
 from atdp_cli.privacy.ledger import (
     DeclaredTraining,
@@ -17,16 +16,17 @@ from atdp_cli.privacy.ledger import (
     write_ledger,
 )
 from atdp_cli.privacy.relation import hypothetical
-from atdp_cli.report.ci.baseline import make_baseline, new_failures, read_baseline
-from atdp_cli.report.comparison import public_of
-from atdp_cli.report.html import render_html
-from atdp_cli.report.markdown import render_card
+from atdp_cli.reporting.card import render_card
+from atdp_cli.reporting.ci.baseline import make_baseline, new_failures, read_baseline
+from atdp_cli.reporting.compare import public_of
+from atdp_cli.reporting.html import render_html
+from atdp_cli.reporting.write import as_json, read_audits, read_report, with_audits
 from tests.fuzz.damage import altered, damaged, json_of, node_of, noise, text_of
 from tests.fuzz.survival import INPUTS, SECRET, Choices, survive
 from tests.privacy.ledgers import ledger, release, steps
 from tests.privacy.relations import relation
-from tests.report.documents import private, public
-from tests.report.entries import audit_of
+from tests.reporting.documents import private, public
+from tests.reporting.entries import audit_of
 
 MANIFEST = Manifest(
     schema_version=2,

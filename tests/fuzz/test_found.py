@@ -8,23 +8,23 @@ import pytest
 
 from atdp_cli.audit.canary import parse_template
 from atdp_cli.audit.manifest import read_manifest
+from atdp_cli.corpus.record import read_records
+from atdp_cli.corpus.rewrite import rewrite_corpus
+from atdp_cli.corpus.segments import Selection
+from atdp_cli.detection.term_lists import read_terms
 from atdp_cli.errors import AtdpError, InputError
-from atdp_cli.files.bounded_read import MAX_FILE
-from atdp_cli.jobs.report import as_json, read_audits, read_report, with_audits
+from atdp_cli.files.documents import MAX_FILE
 from atdp_cli.model.folder import base_of
 from atdp_cli.privacy.journal import read_journal
 from atdp_cli.privacy.ledger import read_ledger, write_ledger
-from atdp_cli.report.ci.baseline import read_baseline
-from atdp_cli.text.corpus.records import read_records
-from atdp_cli.text.corpus.rewriting import rewrite_corpus
-from atdp_cli.text.corpus.segments import Selection
-from atdp_cli.text.detection.term_lists import read_terms
+from atdp_cli.reporting.ci.baseline import read_baseline
+from atdp_cli.reporting.write import as_json, read_audits, read_report, with_audits
 from atdp_cli.training.recipe import parse_recipe
 from atdp_cli.training.recipe_file import RecipeFile, read_recipe, recipe_text
 from tests.fuzz.survival import check
 from tests.fuzz.test_documents import AUDIT, MANIFEST
 from tests.privacy.ledgers import ledger
-from tests.report.documents import public
+from tests.reporting.documents import public
 
 LEDGER_KEY = '"two\\nlines": 1, "schema_version"'
 CLEARS_THE_SCREEN = "\x1b[2J"

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from atdp_cli.audit.canary import choice_files, find_template, parse_template
+from atdp_cli.corpus.spans import Tier
 from atdp_cli.privacy.schedule import RiseReset
-from atdp_cli.text.detection.spans import Tier
 from atdp_cli.training.objectives.anchored import Anchored
 from atdp_cli.training.objectives.npo import NPO
 from atdp_cli.training.options import RunOptions

@@ -10,12 +10,12 @@ from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from atdp_cli.audit.manifest import write_manifest
 from atdp_cli.audit.request import AuditRequest, CanaryTargets
-from atdp_cli.audit_result import Audit
+from atdp_cli.audit.results import Audit
+from atdp_cli.audit.run import audit_models
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import ignore
 from atdp_cli.integrations.canary_callback import as_audited
 from atdp_cli.integrations.transformers import CanaryCallback, Exposures
-from atdp_cli.jobs.audit import audit_models
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
 from tests.integrations.conftest import Planted
 

@@ -10,17 +10,17 @@ import torch
 from torch.utils.data import DataLoader
 from transformers import Trainer, TrainingArguments
 
+from atdp_cli.corpus.record import read_records
+from atdp_cli.corpus.spans import FlaggedRecord
+from atdp_cli.detection.span_file import read_spans
 from atdp_cli.errors import InputError
+from atdp_cli.hardening.releases import decoy_choice, fit_frequencies
+from atdp_cli.hardening.streams import Streams
 from atdp_cli.integrations.transformers import DecoyDataset
-from atdp_cli.jobs.harden.encoding import FlaggedRecord
-from atdp_cli.jobs.harden.releases import decoy_choice, fit_frequencies
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
 from atdp_cli.privacy.rng import insecure_stream
-from atdp_cli.runs.streams import Streams
-from atdp_cli.text.corpus.records import read_records
-from atdp_cli.text.detection.span_file import read_spans
-from atdp_cli.text.redaction.decoys import decoy_text
-from atdp_cli.text.redaction.equality import equal_decoys
+from atdp_cli.replacement.decoys import decoy_text
+from atdp_cli.replacement.equality import equal_decoys
 
 
 def as_text(text: str) -> dict[str, Any]:

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.model.chat import ChatTemplate, Rendered, in_rendered, load_chat_template, render
 from atdp_cli.model.checkpoint import load_tokenizer
-from atdp_cli.model.tokens import align_record
-from atdp_cli.model.windows import Marks, encode_rendered
+from atdp_cli.model.windows import Marks, align_record, encode_rendered
 from tests.chats import CHATML, CONVERSATIONS, OWN, SPECIAL, TEMPLATES, end_of
 
 Messages = Sequence[tuple[str, str]]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.model.entity_tags import TaggedToken, parse_tag, tagged_entities
+from atdp_cli.detection.token_classifier_folder import TaggedToken, parse_tag, tagged_entities
 
 TEXT = "Ada Byron met Bo - Li, at Kew."
 

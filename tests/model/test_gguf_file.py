@@ -8,7 +8,7 @@ import torch
 
 from atdp_cli.errors import AtdpError, InputError
 from atdp_cli.model.checkpoint import load_checkpoint
-from atdp_cli.model.seal import seal_of
+from atdp_cli.model.hashes import seal_of
 from tests.quantised import write_gguf, write_llama
 
 gguf = pytest.importorskip("gguf", reason="gguf is not installed: pip install atdp[gguf]")

@@ -14,8 +14,8 @@ from safetensors.torch import save_file
 
 from atdp_cli.errors import InputError
 from atdp_cli.model.checkpoint import load_checkpoint
+from atdp_cli.model.hashes import seal_of
 from atdp_cli.model.quantised import dequantised
-from atdp_cli.model.seal import seal_of
 from examples.experiments.rounding import write_rounded
 from tests.quantised import WIDTHS, quantise, weight_only, write_llama
 

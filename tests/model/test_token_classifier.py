@@ -19,10 +19,10 @@ from transformers import (
     RobertaForTokenClassification,
 )
 
+from atdp_cli.detection.entities import EntityMatch, TextWords
+from atdp_cli.detection.token_classifier import TokenClassifier, load_token_classifier
+from atdp_cli.detection.token_classifier_folder import classifier_identity
 from atdp_cli.errors import InputError
-from atdp_cli.model.classifier_folder import classifier_identity
-from atdp_cli.model.token_classifier import TokenClassifier, load_token_classifier
-from atdp_cli.text.detection.entities import EntityMatch, TextWords
 from tests.taggers import NAMES, PHONES, sentence
 
 Damage = Callable[[Path], object]

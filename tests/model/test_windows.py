@@ -16,8 +16,7 @@ from transformers import AutoTokenizer, ByT5Tokenizer, PreTrainedTokenizerFast
 
 from atdp_cli.errors import InputError
 from atdp_cli.model.checkpoint import load_tokenizer
-from atdp_cli.model.tokens import align_record, encode_record
-from atdp_cli.model.windows import Marks, check_alignment, encode_windows
+from atdp_cli.model.windows import Marks, align_record, check_alignment, encode_record, encode_windows
 
 TEXT = "Zoë’s e-mail: 🎉 ana@example.com\tשלום e\u0301 naïve,\r\nthe   end"
 

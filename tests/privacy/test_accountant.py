@@ -11,14 +11,15 @@ from scipy.stats import norm
 from atdp_cli.errors import BudgetError
 from atdp_cli.privacy.accountant import (
     epsilon_over_steps,
+    epsilon_paper,
     epsilon_pld,
     epsilon_points,
+    epsilon_rdp,
     epsilons,
     grid_for,
 )
 from atdp_cli.privacy.ledger import PrivateEvent, SubsampledGaussian
 from atdp_cli.privacy.participation import epsilon_without_amplification
-from atdp_cli.privacy.rdp import epsilon_paper, epsilon_rdp
 from atdp_cli.privacy.relation import hypothetical
 from tests.privacy.ledgers import heterogeneous, release, steps
 

@@ -6,12 +6,11 @@ import warnings
 
 import pytest
 
-from atdp_cli.privacy.accountant import epsilon_group, epsilon_pld, grid_for
+from atdp_cli.privacy.accountant import epsilon_group, epsilon_paper, epsilon_pld, epsilon_rdp, grid_for
 from atdp_cli.privacy.adjacency import equal_steps
 from atdp_cli.privacy.ledger import PrivateEvent
 from atdp_cli.privacy.pld import compose_pld
-from atdp_cli.privacy.rdp import epsilon_paper, epsilon_rdp
-from atdp_cli.report import charts
+from atdp_cli.reporting import charts
 from tests.privacy.ledgers import direct_pld, heterogeneous, opacus_rdp, release, steps
 
 

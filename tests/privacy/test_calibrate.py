@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from atdp_cli.accounting.equal_steps import Parameters, solve_hypothesis
+from atdp_cli.accounting.request import Unknown
 from atdp_cli.errors import BudgetError, UsageError
-from atdp_cli.jobs.account_request import Unknown
-from atdp_cli.jobs.equal_steps import Parameters, solve_hypothesis
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.calibrate import calibrate_noise, most_steps
 from atdp_cli.privacy.ledger import private_events
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.training.plan import CorpusFacts, Plan, Reference, make_plan
 from atdp_cli.training.recipe import RECIPES, Recipe, parse_recipe
-from atdp_cli.training.settings import apply_settings, stage_setting
 from atdp_cli.training.solve import planned_epsilon, solve_noise
+from atdp_cli.training.stage_options import apply_settings, stage_setting
 
 DELTA = 1e-6
 PUBLIC = Reference(ledger=None, weights={"model.safetensors": "ab"}, past="declared")

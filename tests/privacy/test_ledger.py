@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.errors import InputError
-from atdp_cli.files.provenance import file_sha256
+from atdp_cli.files.documents import file_sha256
 from atdp_cli.privacy import wording
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.journal import open_journal, read_journal, spend

@@ -13,7 +13,7 @@ from atdp_cli.privacy.ledger import CheckpointHistory, Ledger, LedgerEvent
 from atdp_cli.privacy.relation import Neighbours, Relation, commitment, intersect
 from atdp_cli.privacy.scope import Guarantee, scope_epsilon
 from atdp_cli.privacy.wording import SAME_PATTERN, guarantee_sentences
-from atdp_cli.report.wording import lay_summary
+from atdp_cli.reporting.wording import lay_summary
 from tests.privacy.relations import DETECTOR, OTHER_CORPUS, OTHER_DETECTOR, noisy, plain, relation, uniform, votes
 
 RELATIONS = st.builds(

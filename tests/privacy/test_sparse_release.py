@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, ks_2samp, norm
 
-from atdp_cli.privacy import sparse_release
+from atdp_cli.privacy import noisy_statistic as sparse_release
+from atdp_cli.privacy.noisy_statistic import MADE_UP, released_items, threshold
 from atdp_cli.privacy.rng import KeyStream, insecure_stream
-from atdp_cli.privacy.sparse_release import MADE_UP, released_items, threshold
 
 SIGMA = 2.5
 SHARES = {name: 2.0 ** -(place + 2) for place, name in enumerate("abcdefgh")}

@@ -12,12 +12,12 @@ import pytest
 from tokenizers import Regex, pre_tokenizers
 
 from atdp_cli.errors import InputError
-from atdp_cli.files.trial import ends_in_time
 from atdp_cli.model import tokenizer as tokenizers_of_checkpoints
 from atdp_cli.model.adapter import add_adapter
 from atdp_cli.model.checkpoint import load_checkpoint, load_tokenizer
+from atdp_cli.model.sandboxed.run import ends_in_time
 from atdp_cli.model.tokenizer import KNOWN, SECONDS
-from atdp_cli.model.tokens import encode_record
+from atdp_cli.model.windows import encode_record
 
 Json = dict[str, Any]
 
@@ -104,7 +104,7 @@ PUBLISHED = (
 @pytest.mark.parametrize("pattern", PUBLISHED)
 def test_published_patterns_pass(pattern: str) -> None:
     """Also by the trial, which those that are known do not take."""
-    script = Path(tokenizers_of_checkpoints.__file__).with_name("trial") / "tokenizer.py"
+    script = Path(tokenizers_of_checkpoints.__file__).with_name("sandboxed") / "tokenizer.py"
     assert ends_in_time(
         script, {"parts": {"pre_tokenizer": split(pattern)}, "patterns": [pattern], "texts": []}, SECONDS
     )

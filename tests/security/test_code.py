@@ -18,10 +18,10 @@ __all__ = ["atdp"]
 
 PACKAGE = Path(__file__).parent.parent.parent / "atdp_cli"
 
-OWN_WORKERS = "jobs/ray.py"
+OWN_WORKERS = "detection/run_on.py"
 """Its pickles are made here, for workers that Ray starts; workers answer in pickles as well."""
 
-CLIENT = "text/crosscheck/client.py"
+CLIENT = "detection/crosscheck/client.py"
 """Asks the server that a user named."""
 
 LOADERS = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import atdp_cli
+from atdp_cli.corpus.spans import Span, Tier
+from atdp_cli.detection.crosscheck.client import parsed
+from atdp_cli.detection.identifiers import RECOGNISERS, Recogniser
+from atdp_cli.detection.term_lists import allowed, denied, literal, read_terms
 from atdp_cli.errors import InputError
 from atdp_cli.files.regexes import SECONDS, Expression
-from atdp_cli.text.crosscheck.client import parsed
-from atdp_cli.text.detection.identifiers import RECOGNISERS, Recogniser
-from atdp_cli.text.detection.spans import Span, Tier
-from atdp_cli.text.detection.term_lists import allowed, denied, literal, read_terms
 from tests.growth import Work, drained, repeated, too_slow
 
 END = "!\0a"

@@ -16,13 +16,13 @@ from types import FrameType
 import pytest
 
 from atdp_cli.audit.manifest import read_manifest
+from atdp_cli.corpus.record import read_records
+from atdp_cli.detection.span_file import read_spans
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.atomic_write import atomic_write
 from atdp_cli.files.corpus_file import read_lines
 from atdp_cli.privacy.ledger import LEDGER_FILE, read_ledger, write_ledger
-from atdp_cli.report.inherited_card import inherited_card
-from atdp_cli.text.corpus.records import read_records
-from atdp_cli.text.detection.span_file import read_spans
+from atdp_cli.reporting.card import inherited_card
 from tests.cli.badinput.case import line
 from tests.cli.conftest import Atdp, atdp
 from tests.privacy.ledgers import ledger, steps

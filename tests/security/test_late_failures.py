@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from atdp_cli.cli.app import run
-from atdp_cli.report.document import CardEntry
-from atdp_cli.report.inherited_card import inherited_card
+from atdp_cli.reporting.card import inherited_card
+from atdp_cli.reporting.document import CardEntry
 
 Damage = Callable[[Path], object]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from atdp_cli.cli.commands import COMMANDS
+from atdp_cli.cli.app import COMMANDS
+from atdp_cli.detection.crosscheck.client import Patience, Server, opened_server
 from atdp_cli.errors import RunError
-from atdp_cli.text.crosscheck.client import Patience, Server, opened_server
 from tests.cli.badinput.case import line
 from tests.llmserver import Reply, always, chat_server
 

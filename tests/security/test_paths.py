@@ -9,7 +9,7 @@ import pytest
 from atdp_cli.audit.manifest import read_manifest
 from atdp_cli.errors import InputError
 from atdp_cli.files.checkpoint_names import checkpoint_files
-from atdp_cli.files.provenance import file_sha256
+from atdp_cli.files.documents import file_sha256
 from atdp_cli.model.folder import check_folder
 from atdp_cli.privacy.ledger import LEDGER_FILE, read_verified, write_ledger
 from tests.privacy.ledgers import ledger, steps

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from atdp_cli.cli.app import run
-from atdp_cli.cli.terminal.console import PlainConsole, progress
-from atdp_cli.cli.terminal.json_lines import ProgressOption, event_line
+from atdp_cli.cli.console import PlainConsole, progress
+from atdp_cli.cli.json_lines import ProgressOption, event_line
 from atdp_cli.events import ChoiceWarning, Event, NodesScored, RecordsRead, ReviewQueued, StageStarted
 from atdp_cli.privacy.ledger import LEDGER_FILE, write_ledger
 from tests.cli.conftest import Atdp, atdp
@@ -238,7 +238,7 @@ def test_a_models_name_is_escaped_in_all_that_an_audit_writes(  # noqa: PLR0917 
 def test_a_traceback_is_escaped(
     payload: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from atdp_cli.cli.terminal.exit import unexpected_error
+    from atdp_cli.cli.exit import unexpected_error
 
     monkeypatch.setenv("ATDP_TRACEBACK", "1")
     with pytest.raises(RuntimeError) as raised:

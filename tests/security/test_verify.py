@@ -12,14 +12,14 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from atdp_cli.errors import InputError
-from atdp_cli.jobs.report import as_json, read_report
-from atdp_cli.jobs.verify import UNVERIFIED, verify
 from atdp_cli.privacy.ledger import GaussianRelease, Ledger, LedgerEvent, SubsampledGaussian, read_ledger, write_ledger
 from atdp_cli.privacy.relation import hypothetical
-from atdp_cli.report.comparison import public_of
-from atdp_cli.report.document import PublicReport
-from atdp_cli.report.html import render_html
-from atdp_cli.report.markdown import render_card
+from atdp_cli.reporting.card import render_card
+from atdp_cli.reporting.compare import public_of
+from atdp_cli.reporting.document import PublicReport
+from atdp_cli.reporting.html import render_html
+from atdp_cli.reporting.verify import UNVERIFIED, verify
+from atdp_cli.reporting.write import as_json, read_report
 from tests.cli.conftest import Atdp, atdp, fixed_manifest
 
 __all__ = ["atdp", "fixed_manifest"]

@@ -7,7 +7,7 @@ import torch
 from transformers import PreTrainedModel
 
 from atdp_cli.privacy.rng import Floats, KeyStream
-from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine
+from atdp_cli.training.clip.engine import ClippedSum, ClippingEngine
 from atdp_cli.training.objective import Example
 
 

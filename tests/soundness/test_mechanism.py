@@ -22,13 +22,12 @@ from atdp_cli.privacy.accountant import epsilon_pld, grid_for
 from atdp_cli.privacy.ledger import SubsampledGaussian
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.rng import KeyStream, insecure_stream
-from atdp_cli.training.clipping.engine import ClippingEngine, trainable
-from atdp_cli.training.clipping.select import select_engine
-from atdp_cli.training.execution import ENGINES, ClippingEngineName
-from atdp_cli.training.mechanism import poisson_sample
-from atdp_cli.training.noise import add_noise
+from atdp_cli.training.clip.engine import ClippingEngine, trainable
+from atdp_cli.training.clip.select import select_engine
+from atdp_cli.training.noise import add_noise, poisson_sample
 from atdp_cli.training.objective import Example
 from atdp_cli.training.objectives.kinds import Weighted
+from atdp_cli.training.options import ENGINES, ClippingEngineName
 from tests.soundness.broken import Everyone, window_by_window
 from tests.soundness.rates import best_threshold, epsilon_bound, firing_rates
 from tests.soundness.tiny import EMPTY, llama, pairs

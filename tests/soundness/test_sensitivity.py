@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from atdp_cli.jobs.harden.encoding import Encoding, encode
+from atdp_cli.hardening.encode import Encoding, encode
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.privacy.noisy_statistic import balancing_weight
 from atdp_cli.training.objective import Example, make_example, sensitive_share

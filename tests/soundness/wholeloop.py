@@ -20,9 +20,9 @@ from atdp_cli.privacy.journal import open_journal, read_journal
 from atdp_cli.privacy.ledger import private_events
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.rng import KeyStream, insecure_stream
-from atdp_cli.training.clipping.engine import ClippingEngine, trainable
-from atdp_cli.training.clipping.per_record import record_gradient
-from atdp_cli.training.clipping.select import select_engine
+from atdp_cli.training.clip.engine import ClippingEngine, trainable
+from atdp_cli.training.clip.per_record import record_gradient
+from atdp_cli.training.clip.select import select_engine
 from atdp_cli.training.objective import Example
 from atdp_cli.training.plan import CorpusFacts, Plan, make_plan
 from atdp_cli.training.recipe import DPSGD, RECIPES, SGD, Recipe

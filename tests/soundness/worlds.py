@@ -12,21 +12,21 @@ from typing import Any, Literal
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
+from atdp_cli.corpus.record import Record
+from atdp_cli.corpus.spans import FlaggedRecord, Span, Tier
 from atdp_cli.events import ignore
-from atdp_cli.jobs.harden.encoding import Encoding, FlaggedRecord, encode
+from atdp_cli.hardening.encode import Encoding, encode
 from atdp_cli.model.adapter import add_adapter
 from atdp_cli.privacy.journal import open_journal
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.rng import insecure_stream
-from atdp_cli.text.corpus.records import Record
-from atdp_cli.text.detection.spans import Span, Tier
-from atdp_cli.text.redaction.decoys import uniformly
-from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine
-from atdp_cli.training.clipping.select import select_engine
-from atdp_cli.training.execution import ENGINES, ClippingEngineName
+from atdp_cli.replacement.decoys import uniformly
+from atdp_cli.training.clip.engine import ClippedSum, ClippingEngine
+from atdp_cli.training.clip.select import select_engine
 from atdp_cli.training.objective import Example, make_example
 from atdp_cli.training.objectives.demands import WeightEdit
 from atdp_cli.training.objectives.kinds import Weighted
+from atdp_cli.training.options import ENGINES, ClippingEngineName
 from atdp_cli.training.plan import CorpusFacts, Reference, StagePlan, make_plan
 from atdp_cli.training.recipe import (
     DPSGD,

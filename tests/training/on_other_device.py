@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 import torch
 
-from atdp_cli.jobs.harden import model as harden_model
+from atdp_cli.hardening import model as harden_model
 from atdp_cli.model.checkpoint import load_checkpoint, save_checkpoint
 from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.training import noise, trainer
-from atdp_cli.training.clipping import ghost
-from atdp_cli.training.clipping.batch_effect import random_record
+from atdp_cli.training.clip import ghost
+from atdp_cli.training.clip.self_check import random_record
 from atdp_cli.training.noise import COPIED_AT_ONCE, normals
+from tests.hardening.conftest import place
+from tests.hardening.resumption import Place, broken_up, equal, finished, weights
 from tests.otherdevice import DeviceTensor, counted, register
-from tests.runs.conftest import place
-from tests.runs.resumption import Place, broken_up, equal, finished, weights
 
 __all__ = ["place"]
 

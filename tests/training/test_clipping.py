@@ -12,8 +12,8 @@ from torch.nn import functional as F
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 from atdp_cli.model.windows import Window
-from atdp_cli.training.clipping.engine import ROUNDING_MARGIN, clip_factor, trainable
-from atdp_cli.training.clipping.per_record import clipped_sum
+from atdp_cli.training.clip.engine import ROUNDING_MARGIN, clip_factor, trainable
+from atdp_cli.training.clip.per_record import clipped_sum
 from atdp_cli.training.objective import Example
 
 CLIP = 0.05

@@ -24,8 +24,8 @@ from atdp_cli.privacy.scope import Guarantee, selective_void
 from atdp_cli.privacy.wording import SAME_SHAPE, guarantee_sentences
 from atdp_cli.training.plan import CorpusFacts, Plan, make_plan
 from atdp_cli.training.recipe import ATDP, DECOYS, DP_SGD, FITTED_DECOYS, NO_DP, REDACTED, Recipe, TextVariant, Train
-from atdp_cli.training.settings import apply_settings, parse_setting
 from atdp_cli.training.solve import planned_epsilon
+from atdp_cli.training.stage_options import apply_settings, parse_setting
 from tests.privacy.relations import TEXTS, noisy, plain, relation
 from tests.training.stages import trained
 

@@ -12,7 +12,7 @@ from torch.nn import functional
 from atdp_cli.errors import UsageError
 from atdp_cli.privacy.ledger import CheckpointHistory
 from atdp_cli.privacy.relation import hypothetical
-from atdp_cli.training.clipping.engine import trainable
+from atdp_cli.training.clip.engine import trainable
 from atdp_cli.training.gradients import gradient_sum
 from atdp_cli.training.objective import Example, make_example
 from atdp_cli.training.objectives.kinds import Distilled, Uniform
@@ -21,7 +21,7 @@ from atdp_cli.training.objectives.registry import Objective
 from atdp_cli.training.plan import CorpusFacts, StagePlan, make_plan
 from atdp_cli.training.recipe import RECIPES, AdamW, Train
 from atdp_cli.training.trainer import run_plain
-from atdp_cli.training.tuning.search import WARMUP, Effort
+from atdp_cli.training.tune.search import WARMUP, Effort
 from tests.training.clipping.models import build, relative
 from tests.training.stages import stage_run, trained
 from tests.training.test_unlearning import RECORDS, check_resumption, moved

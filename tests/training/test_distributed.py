@@ -10,9 +10,8 @@ from safetensors.torch import load_file
 
 from atdp_cli.privacy.journal import read_journal
 from atdp_cli.privacy.rng import insecure_stream
-from atdp_cli.training.distributed.ranks import Ranks, local_items
-from atdp_cli.training.mechanism import poisson_sample
-from atdp_cli.training.noise import BLOCK, add_noise
+from atdp_cli.training.noise import BLOCK, add_noise, poisson_sample
+from atdp_cli.training.parallel.ranks import Ranks, local_items
 from tests.training.ranked import ADAM, RECORDS, STAGES, alone, plan_of, together
 
 WHOLE = [(stage, "tied", False) for stage in STAGES] + [("private", "adapter", False)]

@@ -13,7 +13,7 @@ from atdp_cli.privacy.ledger import CheckpointHistory, PlainTraining
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.training.plan import CorpusFacts, StagePlan, make_plan
 from atdp_cli.training.recipe import RECIPES
-from atdp_cli.training.tuning.range_test import (
+from atdp_cli.training.tune.range_test import (
     AT_CHANCE,
     LEVEL_FACTORS,
     LEVEL_SHARES,
@@ -22,8 +22,7 @@ from atdp_cli.training.tuning.range_test import (
     lowest_forgetting,
     plan_range_test,
 )
-from atdp_cli.training.tuning.search import Effort
-from atdp_cli.training.tuning.stage import FORGETTING
+from atdp_cli.training.tune.search import FORGETTING, Effort
 
 efforts: st.SearchStrategy[Literal["quick", "full"]] = st.sampled_from(["quick", "full"])
 p_values = st.floats(0, 1)

@@ -29,8 +29,8 @@ from atdp_cli.training.recipe import (
     parse_recipe,
     reads_reference,
 )
-from atdp_cli.training.settings import SETTINGS, apply_settings, parse_setting, stage_options, stage_setting
 from atdp_cli.training.solve import planned_epsilon, solve_noise
+from atdp_cli.training.stage_options import SETTINGS, apply_settings, parse_setting, stage_options, stage_setting
 from tests.privacy.relations import plain
 from tests.training.stages import trained
 

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from atdp_cli.corpus.spans import Tier
+from atdp_cli.detection.settings import DetectorSettings
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.jobs.harden.request import HardenRequest
-from atdp_cli.options import declared
+from atdp_cli.hardening.request import HardenRequest
 from atdp_cli.privacy.schedule import Constant, RiseReset
-from atdp_cli.ranges import LARGEST_NOISE, MIN_DELTA
-from atdp_cli.text.detection.settings import DetectorSettings
-from atdp_cli.text.detection.spans import Tier
+from atdp_cli.settings import LARGEST_NOISE, MIN_DELTA, declared
 from atdp_cli.training.objectives.anchored import Anchored
 from atdp_cli.training.objectives.gradient_difference import GradientDifference
 from atdp_cli.training.objectives.interpolate import Interpolate

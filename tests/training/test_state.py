@@ -17,8 +17,8 @@ from atdp_cli.privacy.ledger import SubsampledGaussian
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.privacy.schedule import RiseReset
-from atdp_cli.training.clipping.engine import trainable
-from atdp_cli.training.clipping.per_record import clipped_sum
+from atdp_cli.training.clip.engine import trainable
+from atdp_cli.training.clip.per_record import clipped_sum
 from atdp_cli.training.objective import Example
 from atdp_cli.training.objectives.kinds import Uniform
 from atdp_cli.training.objectives.noise import NoLoss

@@ -20,16 +20,15 @@ from atdp_cli.errors import InputError, RunError
 from atdp_cli.events import ChoiceWarning, Event, ignore
 from atdp_cli.model.device import move_model
 from atdp_cli.privacy.journal import open_journal, read_journal
+from atdp_cli.privacy.pld import largest_sample, refuse_larger
 from atdp_cli.privacy.rng import insecure_stream
-from atdp_cli.privacy.sample_size import largest_sample, refuse_larger
-from atdp_cli.training.clipping import ghost, opacus, per_record
-from atdp_cli.training.clipping import select as selection
-from atdp_cli.training.clipping.batch_effect import STATED_EFFECT
-from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine, zeros_of
-from atdp_cli.training.clipping.sensitivity import SAME_BITS, sensitivity
-from atdp_cli.training.distributed.ranks import Ranks, local_items
-from atdp_cli.training.execution import Precision
+from atdp_cli.training.clip import ghost, opacus, per_record
+from atdp_cli.training.clip import select as selection
+from atdp_cli.training.clip.engine import SAME_BITS, ClippedSum, ClippingEngine, sensitivity, zeros_of
+from atdp_cli.training.clip.self_check import STATED_EFFECT
 from atdp_cli.training.objective import Example
+from atdp_cli.training.options import Precision
+from atdp_cli.training.parallel.ranks import Ranks, local_items
 from atdp_cli.training.precision import in_precision
 from atdp_cli.training.recipe import SGD
 from atdp_cli.training.trainer import Randomness, run_private

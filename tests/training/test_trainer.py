@@ -22,10 +22,9 @@ from atdp_cli.privacy.journal import open_journal, read_journal
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.privacy.schedule import Constant, RiseReset, Schedule
-from atdp_cli.training.clipping.engine import ClippedSum, trainable
-from atdp_cli.training.clipping.per_record import clipped_sum
-from atdp_cli.training.mechanism import poisson_sample
-from atdp_cli.training.noise import BLOCK, add_noise, normals
+from atdp_cli.training.clip.engine import ClippedSum, trainable
+from atdp_cli.training.clip.per_record import clipped_sum
+from atdp_cli.training.noise import BLOCK, add_noise, normals, poisson_sample
 from atdp_cli.training.objective import Example
 from atdp_cli.training.objectives.kinds import Uniform
 from atdp_cli.training.objectives.noise import NoLoss

@@ -11,8 +11,8 @@ import torch
 
 from atdp_cli.errors import UsageError
 from atdp_cli.privacy.relation import hypothetical
-from atdp_cli.training.clipping.batches import collate
-from atdp_cli.training.clipping.engine import trainable
+from atdp_cli.training.clip.batches import collate
+from atdp_cli.training.clip.engine import trainable
 from atdp_cli.training.gradients import check_stage, gradient_sum, own_sum
 from atdp_cli.training.objective import Example, make_example
 from atdp_cli.training.objectives.gradient_difference import GradientDifference
@@ -31,7 +31,7 @@ from atdp_cli.training.recipe import (
     Train,
     parse_recipe,
 )
-from atdp_cli.training.settings import apply_settings, parse_setting
+from atdp_cli.training.stage_options import apply_settings, parse_setting
 from atdp_cli.training.state import StageState
 from atdp_cli.training.trainer import run_plain
 from tests.training.clipping.models import build, record, relative

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from atdp_cli.audit.pool import Candidates
+from atdp_cli.audit.results import Extraction
 from atdp_cli.audit.trie import damaged_logits
-from atdp_cli.audit_result import Extraction
 from atdp_cli.errors import RunError, UsageError
 
 if TYPE_CHECKING:

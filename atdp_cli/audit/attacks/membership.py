@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.request import CanaryTargets
+from atdp_cli.audit.results import Membership
 from atdp_cli.audit.trie import damaged_logits
-from atdp_cli.audit_result import Membership
 from atdp_cli.errors import UsageError
 from atdp_cli.model.checkpoint import Checkpoint
 from atdp_cli.model.forward import Batch, logits_of, padded
-from atdp_cli.model.tokens import encode_record
+from atdp_cli.model.windows import encode_record
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

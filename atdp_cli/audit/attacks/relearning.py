@@ -12,14 +12,14 @@ from torch.nn import functional as F
 
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.exposure import Rank, Scores
-from atdp_cli.audit.ranking import Pool, all_scores, rank_targets
-from atdp_cli.audit_result import Audit, Relearning
+from atdp_cli.audit.rank import Pool, all_scores, rank_targets
+from atdp_cli.audit.results import Audit, Relearning
+from atdp_cli.corpus.record import read_records
 from atdp_cli.errors import InputError, RunError, UsageError
 from atdp_cli.events import Notify, StepDone, ignore
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.forward import logits_of, pad
 from atdp_cli.model.windows import Marks, Window, encode_windows
-from atdp_cli.text.corpus.records import read_records
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

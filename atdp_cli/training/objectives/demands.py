@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-    from atdp_cli.training.clipping.batches import PhysicalBatch
+    from atdp_cli.training.clip.batches import PhysicalBatch
     from atdp_cli.training.objective import Example
 
 

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from atdp_cli.ranges import Positive, validated
+from atdp_cli.settings import Positive, validated
 from atdp_cli.training.objectives.demands import Demands
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-    from atdp_cli.training.clipping.batches import PhysicalBatch
+    from atdp_cli.training.clip.batches import PhysicalBatch
     from atdp_cli.training.objective import Example
 
 

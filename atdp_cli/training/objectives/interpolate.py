@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from atdp_cli.ranges import validated
+from atdp_cli.settings import validated
 from atdp_cli.training.objectives.demands import Demands
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Interpolate:
         """As `WeightEdit` has it."""
         import torch
 
-        from atdp_cli.training.distributed.fsdp import local_shard, shard_like
+        from atdp_cli.training.parallel.fsdp import local_shard, shard_like
 
         origins = dict(reference.named_parameters())
         with torch.no_grad():

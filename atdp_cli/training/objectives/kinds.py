@@ -4,8 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from atdp_cli.options import Option
-from atdp_cli.ranges import Share, validated
+from atdp_cli.settings import Option, Share, validated
 from atdp_cli.training.objectives.demands import Demands
 
 _TRAINING = Option(panel="Training", public=True)

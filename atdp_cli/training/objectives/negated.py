@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from atdp_cli.ranges import validated
+from atdp_cli.settings import validated
 from atdp_cli.training.objectives.demands import Demands
 from atdp_cli.training.objectives.interpolate import Interpolate
 

@@ -23,6 +23,7 @@ Objective = Annotated[
     Field(discriminator="kind"),
 ]
 
+
 BASELINES: Mapping[str, Mapping[str, Objective]] = {
     **anchored.RECIPES,
     **noise.RECIPES,

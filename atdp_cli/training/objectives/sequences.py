@@ -8,7 +8,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from atdp_cli.model.forward import logits_of
-from atdp_cli.training.clipping.batches import PhysicalBatch
+from atdp_cli.training.clip.batches import PhysicalBatch
 from atdp_cli.training.objective import Example
 from atdp_cli.training.trainable import at_start
 

@@ -11,9 +11,9 @@ from typing import Any, get_args
 import pytest
 from typer.models import OptionInfo
 
-from atdp_cli.cli.commands import COMMANDS, load_command
-from atdp_cli.cli.options.generate import generate_options
-from atdp_cli.training.settings import SETTINGS
+from atdp_cli.cli.app import COMMANDS, load_command
+from atdp_cli.cli.generate import generate_options
+from atdp_cli.training.stage_options import SETTINGS
 from tests.cli.badinput.case import SECRET, line
 from tests.cli.conftest import Atdp
 

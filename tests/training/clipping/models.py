@@ -16,8 +16,8 @@ from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 from atdp_cli.model.windows import Window
-from atdp_cli.training.clipping.engine import ClippedSum
-from atdp_cli.training.clipping.per_record import clipped_sum as loop
+from atdp_cli.training.clip.engine import ClippedSum
+from atdp_cli.training.clip.per_record import clipped_sum as loop
 from atdp_cli.training.objective import Example
 from tests.training.test_clipping import distance, norm
 

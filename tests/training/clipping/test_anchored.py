@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atdp_cli.model.windows import Window
-from atdp_cli.training.clipping import ghost, opacus
-from atdp_cli.training.clipping.engine import trainable
-from atdp_cli.training.clipping.per_record import clipped_sum as loop
-from atdp_cli.training.clipping.per_record import record_gradient
+from atdp_cli.training.clip import ghost, opacus
+from atdp_cli.training.clip.engine import trainable
+from atdp_cli.training.clip.per_record import clipped_sum as loop
+from atdp_cli.training.clip.per_record import record_gradient
 from atdp_cli.training.objective import Example, make_example
 from atdp_cli.training.objectives.anchored import Anchored
 from atdp_cli.training.objectives.kinds import Uniform, Weighted

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.model.windows import Marks, encode_windows
-from atdp_cli.training.clipping import ghost
-from atdp_cli.training.clipping.batches import (
+from atdp_cli.training.clip import ghost
+from atdp_cli.training.clip.batches import (
     MAX_PADDING,
     MIN_WIDTH,
     PhysicalBatch,
@@ -23,9 +23,9 @@ from atdp_cli.training.clipping.batches import (
     split,
     split_by_length,
 )
-from atdp_cli.training.clipping.ghost_norm import add_weighted
-from atdp_cli.training.clipping.hooks import capture
-from atdp_cli.training.clipping.layer_rules import trained_layers
+from atdp_cli.training.clip.ghost import capture
+from atdp_cli.training.clip.ghost_norm import add_weighted
+from atdp_cli.training.clip.layer_rules import trained_layers
 from atdp_cli.training.gradients import gradient_sum
 from atdp_cli.training.objective import Example
 from tests.training.clipping.models import Target, build, record, relative

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.training.clipping.ghost_norm import (
+from atdp_cli.training.clip.ghost_norm import (
     SUMMED_IN_FP32,
     EmbeddingUse,
     InstantiatedUse,

@@ -14,12 +14,12 @@ import torch
 from atdp_cli.errors import InputError, RunError
 from atdp_cli.events import ChoiceWarning, Event, ignore
 from atdp_cli.model.windows import Window
-from atdp_cli.training.clipping import ghost, opacus, per_record
-from atdp_cli.training.clipping import select as selection
-from atdp_cli.training.clipping.batches import split
-from atdp_cli.training.clipping.engine import ClippedSum
-from atdp_cli.training.clipping.select import select_engine
-from atdp_cli.training.clipping.self_check import random_records
+from atdp_cli.training.clip import ghost, opacus, per_record
+from atdp_cli.training.clip import select as selection
+from atdp_cli.training.clip.batches import split
+from atdp_cli.training.clip.engine import ClippedSum
+from atdp_cli.training.clip.select import select_engine
+from atdp_cli.training.clip.self_check import random_records
 from atdp_cli.training.objective import Example
 from tests.training.clipping.models import (
     CONTEXT,

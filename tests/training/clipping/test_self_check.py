@@ -13,13 +13,13 @@ from torch.nn import functional as F
 from atdp_cli.errors import InputError
 from atdp_cli.events import ignore
 from atdp_cli.model.checkpoint import load_checkpoint
-from atdp_cli.training.clipping import ghost, ghost_norm, opacus, per_record
-from atdp_cli.training.clipping import select as selection
-from atdp_cli.training.clipping.engine import ClippedSum, trainable
-from atdp_cli.training.clipping.ghost_norm import EmbeddingUse, LinearUse, Use
-from atdp_cli.training.clipping.layer_rules import Call, Rule, trained_layers
-from atdp_cli.training.clipping.select import select_engine
-from atdp_cli.training.clipping.self_check import computing_in_double, difference, random_records, same_gradients
+from atdp_cli.training.clip import ghost, ghost_norm, opacus, per_record
+from atdp_cli.training.clip import select as selection
+from atdp_cli.training.clip.engine import ClippedSum, trainable
+from atdp_cli.training.clip.ghost_norm import EmbeddingUse, LinearUse, Use
+from atdp_cli.training.clip.layer_rules import Call, Rule, trained_layers
+from atdp_cli.training.clip.select import select_engine
+from atdp_cli.training.clip.self_check import computing_in_double, difference, random_records, same_gradients
 from tests.training.clipping.models import ISSUE, SHAPES, VOCABULARY, Target, build, untouched
 
 FAULT = 1e-3
@@ -243,7 +243,7 @@ def test_large_models_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
         together.append(sum(parameter.numel() for parameter in trainable(model)))
         return ghost.clipped_sum(model, *args, **named, tokens=selection.PROBE_TOKENS, positions=False)
 
-    monkeypatch.setattr("atdp_cli.training.clipping.self_check.CHECKED_AT_ONCE", 1000)
+    monkeypatch.setattr("atdp_cli.training.clip.self_check.CHECKED_AT_ONCE", 1000)
     whole = sum(parameter.numel() for parameter in trainable(model))
     with untouched(model):
         assert same_gradients(model, "ghost", noting, "float32")

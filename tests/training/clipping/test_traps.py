@@ -18,14 +18,14 @@ from transformers import GPT2LMHeadModel
 from transformers.models.gemma3.modeling_gemma3 import Gemma3TextScaledWordEmbedding
 
 from atdp_cli.privacy.rng import secure_stream
-from atdp_cli.training.clipping import ghost, hooks, opacus, per_record
-from atdp_cli.training.clipping import layer_rules as layers
-from atdp_cli.training.clipping.batches import PhysicalBatch, collate
-from atdp_cli.training.clipping.engine import ClippedSum, clip_factors, trainable
-from atdp_cli.training.clipping.forward import loss_gradient
-from atdp_cli.training.clipping.ghost_norm import LinearUse, Use, add_weighted, must_instantiate, squared_norms
-from atdp_cli.training.clipping.hooks import capture
-from atdp_cli.training.clipping.layer_rules import Call, UnknownLayerError, rule_for, trained_layers
+from atdp_cli.training.clip import ghost, opacus, per_record
+from atdp_cli.training.clip import ghost as hooks
+from atdp_cli.training.clip import layer_rules as layers
+from atdp_cli.training.clip.batches import PhysicalBatch, collate, loss_gradient
+from atdp_cli.training.clip.engine import ClippedSum, clip_factors, trainable
+from atdp_cli.training.clip.ghost import capture
+from atdp_cli.training.clip.ghost_norm import LinearUse, Use, add_weighted, must_instantiate, squared_norms
+from atdp_cli.training.clip.layer_rules import Call, UnknownLayerError, rule_for, trained_layers
 from atdp_cli.training.noise import add_noise
 from atdp_cli.training.objective import Example
 from tests.training.clipping.models import Target, adapted, build, norm_error, oracle, record, relative

@@ -1,0 +1,105 @@
+"""A run of equal steps that nobody has run yet, and what it takes to meet a target ε."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+
+from atdp_cli.accounting.request import Unknown
+from atdp_cli.errors import BudgetError, UsageError
+from atdp_cli.privacy.accountant import epsilon_pld, grid_for
+from atdp_cli.privacy.calibrate import calibrate_noise, most_steps
+from atdp_cli.privacy.ledger import MAX_STEPS, MIN_RATE, Ledger, SubsampledGaussian, private_events
+from atdp_cli.privacy.relation import hypothetical
+from atdp_cli.settings import require_at_least, require_at_most, require_noise, require_positive
+from atdp_cli.training.solve import HIGHEST_NOISE, LOWEST_NOISE, SOLVE_TOLERANCE
+
+MAX_STEPS_SOLVED = 10_000_000
+
+
+MIN_RATE_SOLVED = 1e-7
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters:
+    """A hypothetical run of equal steps: q in (0, 1], σ > 0, and how many."""
+
+    sample_rate: float
+    noise_multiplier: float
+    steps: int
+
+    def __post_init__(self) -> None:
+        require_positive("sample-rate", self.sample_rate)
+        if self.sample_rate < MIN_RATE:
+            raise UsageError(f"sample-rate is {self.sample_rate}.", f"Choose at least {MIN_RATE:g}.")
+        if self.sample_rate > 1:
+            raise UsageError(f"sample-rate is {self.sample_rate}.", "It is a probability: choose at most 1.")
+        require_noise("noise-multiplier", self.noise_multiplier)
+        require_at_least("steps", self.steps, 1)
+        require_at_most("steps", self.steps, MAX_STEPS)
+
+    def ledger(self, delta: float) -> Ledger:
+        """The ledger of such a run."""
+        event = SubsampledGaussian(
+            stage="hypothetical",
+            sampling_rate=self.sample_rate,
+            noise_multiplier=self.noise_multiplier,
+            clip_norm=1.0,
+            steps=self.steps,
+            relation=hypothetical(),
+        )
+        return Ledger(
+            unit="record", checkpoint_history="unknown", records=1, delta=delta, grid=grid_for([event]), events=(event,)
+        )
+
+
+def solve_hypothesis(unknown: Unknown, known: Parameters, target: float, delta: float) -> Parameters:
+    """`known` with one of its fields made as cheap in accuracy as ε ≤ `target` allows; that field's value is ignored.
+
+    The least noise and the largest sampling rate are found to 0.1 % of ε, the most steps exactly.
+
+    Raises:
+        UsageError: The target is not above 0.
+        BudgetError: No value reaches the target.
+    """
+    require_positive("target-epsilon", target)
+    changed, start, cheapest, dearest = _search(unknown, known)
+
+    def cost(value: float) -> float:
+        ledger = changed(value).ledger(delta)
+        try:
+            return epsilon_pld(private_events(ledger.events), delta, grid=ledger.grid)
+        except BudgetError:
+            return math.inf
+
+    value: float | None
+    if unknown is Unknown.STEPS:
+        value = most_steps(cost, target, most=MAX_STEPS_SOLVED)
+    else:
+        value = calibrate_noise(
+            cost, target, start=start, cheapest=cheapest, dearest=dearest, tolerance=SOLVE_TOLERANCE
+        )
+    if value is None:
+        raise BudgetError(
+            f"ε = {target:g} cannot be reached: with {unknown} at {cheapest:g}, ε is {cost(cheapest):.3g}.",
+            "Ask for a larger ε, or change the other parameters.",
+        )
+    return changed(value if unknown is Unknown.STEPS else _shortened(value, up=unknown is Unknown.NOISE))
+
+
+def _shortened(value: float, *, up: bool) -> float:
+    """`value` to six digits, rounded to the side where ε is smaller, so that it can be typed in again."""
+    exact = Decimal(repr(value))
+    step = Decimal(1).scaleb(exact.adjusted() - 5)
+    return float(exact.quantize(step, rounding=ROUND_CEILING if up else ROUND_FLOOR))
+
+
+def _search(unknown: Unknown, known: Parameters) -> tuple[Callable[[float], Parameters], float, float, float]:
+    """How a value changes the parameters, where to start, and the cheapest and dearest value in ε."""
+    match unknown:
+        case Unknown.NOISE:
+            return lambda value: replace(known, noise_multiplier=value), 1.0, HIGHEST_NOISE, LOWEST_NOISE
+        case Unknown.STEPS:
+            return lambda value: replace(known, steps=int(value)), 1000, 1, MAX_STEPS_SOLVED
+        case Unknown.SAMPLE_RATE:
+            return lambda value: replace(known, sample_rate=value), 0.01, MIN_RATE_SOLVED, 1.0

@@ -1,0 +1,104 @@
+"""What `account --json` prints, as a model."""
+
+from typing import Any, Literal
+
+from pydantic import SerializerFunctionWrapHandler, model_serializer
+
+from atdp_cli.files.documents import Frozen, Number
+from atdp_cli.reporting.entries import GuaranteeEntry
+
+_WHERE_ASKED = ("group", "ledgers", "parameters", "stages")
+
+
+class EpsilonsEntry(Frozen):
+    """ε at one δ by three accountants, and for an observer who knows the sample of every step.
+
+    Attributes:
+        rdp, paper: null under replace-one adjacency with sampled steps, for which neither has a figure.
+    """
+
+    pld: float | Literal["inf"]
+    rdp: Number
+    paper: Number
+    without_amplification: float | Literal["inf"]
+
+
+class GroupFigure(Frozen):
+    """ε of so many records together; null in a scope without a finite figure for one."""
+
+    records: int
+    epsilon: Number
+
+
+class ScopeEntry(Frozen):
+    """The figures of a scope."""
+
+    scope: Literal["end_to_end", "selective", "declared", "uncounted", "increment"]
+    adjacency: Literal["zero-out", "replace-one"]
+    delta: float
+    epsilon: EpsilonsEntry
+    group: GroupFigure | None
+
+
+class LedgerEpsilon(Frozen):
+    """One of several ledgers, and what its stages with noise spend alone; null where there are none."""
+
+    path: str
+    delta: float
+    epsilon: Number
+
+
+class ParametersEntry(Frozen):
+    """A run of equal steps: q, σ, and how many."""
+
+    sample_rate: float
+    noise_multiplier: float
+    steps: int
+
+
+class HypotheticalStage(Frozen):
+    """A stage of a recipe that nobody has run. σ is listed an epoch each; without noise there is no sampling rate."""
+
+    name: str
+    epochs: int
+    steps: int
+    batch: int
+    sampling_rate: float | None
+    noise_multipliers: tuple[float, ...]
+    release_noise_multiplier: float | None
+
+
+class AccountSummary(Frozen):
+    """`atdp account --json`. What was not asked about is None, and left out of the JSON.
+
+    Attributes:
+        scope, adjacency, epsilon: Of the strongest scope with a finite ε, whose figures are those to quote.
+        scopes: All of them, the strongest first.
+        sentences: What is guaranteed, the strongest scope first; empty for a run of equal steps.
+        advice: How ε could be finite.
+        ledgers: Each of several.
+        parameters: Where a run of equal steps was asked about.
+        stages: Where a recipe was.
+    """
+
+    schema_version: Literal[1] = 1
+    scope: Literal["end_to_end", "selective", "declared", "uncounted", "increment"] | None
+    adjacency: Literal["zero-out", "replace-one"] | None
+    epsilon: EpsilonsEntry | None
+    scopes: tuple[ScopeEntry, ...]
+    unit: str
+    delta: float
+    grid: float
+    insecure_seed: bool
+    guarantees: tuple[GuaranteeEntry, ...]
+    sentences: tuple[str, ...]
+    advice: str | None
+    group: GroupFigure | None = None
+    ledgers: tuple[LedgerEpsilon, ...] | None = None
+    parameters: ParametersEntry | None = None
+    stages: tuple[HypotheticalStage, ...] | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_what_nobody_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        members: dict[str, Any] = handler(self)
+        return {name: value for name, value in members.items() if value is not None or name not in _WHERE_ASKED}

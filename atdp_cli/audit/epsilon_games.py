@@ -1,0 +1,164 @@
+"""Whether canaries can test the selective claim: what the run's own detector makes of the candidates."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from atdp_cli.audit.attacks.membership import canary_records
+from atdp_cli.audit.canary import Target, Template
+from atdp_cli.audit.claims import NO_LEDGER, Alike, Claim, claim_of, group_epsilons, ledger_of
+from atdp_cli.audit.epsilon import GamePlan, mirror, plan_games
+from atdp_cli.audit.exposure import Scores
+from atdp_cli.audit.hypothesis_tests import split_alpha
+from atdp_cli.audit.rank import Pool
+from atdp_cli.audit.request import AuditRequest, CanaryTargets
+from atdp_cli.audit.results import RANKS
+from atdp_cli.corpus.record import Record
+from atdp_cli.corpus.spans import Span, Tier, at_tier, merge
+from atdp_cli.detection.detect import detect_records
+from atdp_cli.detection.scan import load_pipeline
+from atdp_cli.detection.text_identity import text_identity
+from atdp_cli.model.checkpoint import Checkpoint
+from atdp_cli.model.windows import encode_record
+from atdp_cli.privacy.adjacency import Adjacency
+from atdp_cli.privacy.ledger import Ledger
+from atdp_cli.privacy.scope import selective_neighbours
+from atdp_cli.replacement.decoys import places
+from atdp_cli.replacement.edits import redact_text
+from atdp_cli.replacement.equality import equality_pattern
+
+CHECKED = 1000
+"""Candidates that the detector reads beside the canaries and their mirror images, all of them where there are fewer."""
+
+
+_SEED = 9  # of the candidates that are read: public, so that a claim never depends on the day
+
+
+OTHER_DETECTOR = "its records were flagged by another detector than the one installed here"
+
+
+UNLIKE = "the detector does not flag all candidates alike: their redaction or their shape differs"
+
+
+UNEQUAL = "not all candidates have the same words and numbers equal"
+
+
+def alike_for(ledger: Ledger, template: Template, targets: Sequence[Target]) -> Alike:
+    """Whether the candidates are alike to the detector by which a ledger's selective guarantee holds."""
+    neighbours = selective_neighbours(ledger)
+    if isinstance(neighbours, str) or neighbours.flags is None:
+        return Alike(unlike=str(neighbours))
+    if neighbours.flags.detector != text_identity(None):
+        return Alike(unlike=OTHER_DETECTOR)
+    records = [Record(str(number), text) for number, text in enumerate(candidate_records(template, targets))]
+    tier = Tier(neighbours.flags.tier)
+    detections = detect_records(records, pipeline=load_pipeline())
+    flagged = ((detection.record.text, at_tier(detection.spans, tier)) for detection in detections)
+    return compare_flagged(flagged, pattern="pattern" in neighbours.shapes)
+
+
+def candidate_records(template: Template, targets: Sequence[Target]) -> Iterator[str]:
+    """The records of the canaries, of their mirror images and of `CHECKED` uniform candidates, or of all."""
+    if template.pool <= CHECKED:
+        yield from template.candidates()
+        return
+    generator = np.random.default_rng(_SEED)
+    for target in targets:
+        yield template.record(template.secret(target.index))
+        yield template.record(template.secret(mirror(target.index, template.pool)))
+    for share in generator.random(CHECKED):
+        yield template.record(template.secret(min(int(share * template.pool), template.pool - 1)))
+
+
+def compare_flagged(flagged: Iterable[tuple[str, Sequence[Span]]], *, pattern: bool = False) -> Alike:
+    """Whether texts with their spans redact to the same bytes and have the same shapes, and differ nowhere else.
+
+    Args:
+        flagged: At least one.
+        pattern: Whether the same of their words and numbers must be equal too.
+    """
+    first: tuple[str, tuple[object, ...]] | None = None
+    patterns: set[tuple[int, ...]] = set()
+    values_by_place: list[set[str]] = []
+    voted: list[bool] = []
+    for text, spans in flagged:
+        values = [place for span in merge(spans) for place in places(span.label, text[span.start : span.end])]
+        seen = redact_text(text, spans).text, tuple(slot for slot, _ in values)
+        if first is None:
+            first = seen
+            values_by_place, voted = [set() for _ in values], [bool(slot.table) for slot, _ in values]
+        if seen != first:
+            return Alike(unlike=UNLIKE)
+        patterns.add(equality_pattern([(text, spans)]) if pattern else ())
+        if len(patterns) > 1:
+            return Alike(unlike=UNEQUAL)
+        for seen_values, (_, value) in zip(values_by_place, values, strict=True):
+            seen_values.add(value)
+    return Alike(
+        unlike=None,
+        voted=any(votes and len(seen_values) > 1 for votes, seen_values in zip(voted, values_by_place, strict=True)),
+    )
+
+
+def games_for(folder: Path, canaries: CanaryTargets, pool: Pool, request: AuditRequest) -> GamePlan:
+    """What is played on a model, decided by what was planted and claimed, before the model is looked at.
+
+    Raises:
+        UsageError: There are fewer canaries, or candidates, than the games were set for.
+    """
+    scores = 1 if request.reference is None else 2
+    if canaries.manifest is None or not canaries.calibrated:
+        return GamePlan(games=(), levels=split_alpha(request.limits.alpha, scores=scores, bounds=0, canaries=0))
+    ledger = ledger_of(folder)
+    template, targets = canaries.template, canaries.targets
+    repeats = max((target.repeats for target in targets), default=1)
+
+    def alike() -> Alike:
+        return Alike(unlike=NO_LEDGER) if ledger is None else alike_for(ledger, template, targets)
+
+    def claim(adjacency: Adjacency) -> Claim:
+        return claim_of(ledger, adjacency, repeats=repeats, alike=alike)
+
+    plan = plan_games(
+        targets,
+        pool=template.pool,
+        coins=canaries.manifest.coins,
+        ranked=not pool.sampled or pool.product is not None,
+        games=request.games,
+        limits=request.limits,
+        scores=scores,
+        attacks=len(request.attack_gates),
+        by_ranks=RANKS in request.gates,
+        claim=claim,
+    )
+    return replace(plan, groups=group_epsilons(ledger, (target.repeats for target in targets if target.planted)))
+
+
+def pair_scores(checkpoint: Checkpoint, canaries: CanaryTargets, *, name: str) -> tuple[Scores, Scores] | None:
+    """log p of each canary's record and of its mirror image's, shape [canaries] each, both by the same forward pass.
+
+    None where a record has no token to predict.
+    """
+    template, own = canaries.scored, canaries.targets
+    reader = canaries.reader(checkpoint.tokenizer)
+    if any(len(encode_record(reader, template.record(template.secret(target.index)))) < 2 for target in own):
+        return None
+    mirrored = [replace(target, index=mirror(target.index, template.pool)) for target in own]
+    scored = canary_records(checkpoint, canaries, (*own, *mirrored), name=name).log_p
+    return scored[: len(own)], scored[len(own) :]
+
+
+def relative_pairs(
+    pairs: tuple[Scores, Scores] | None, reference: tuple[Scores, Scores] | None
+) -> tuple[Scores, Scores] | None:
+    """Each pair's log p less that by the reference, where there is one."""
+    if pairs is None or reference is None:
+        return pairs
+    return pairs[0] - reference[0], pairs[1] - reference[1]
+
+
+def has_pairs(plan: GamePlan) -> bool:
+    """Whether any game needs the scores of pairs."""
+    return any(game.method == "pair" for game in plan.games)

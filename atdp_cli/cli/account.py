@@ -1,0 +1,97 @@
+"""ε of ledgers on the terminal."""
+
+from typing import TYPE_CHECKING, Any
+
+from atdp_cli.accounting.request import AccountRequest
+from atdp_cli.accounting.results import AccountSummary, ScopeEntry
+from atdp_cli.cli.console import stdout_console, write_json
+from atdp_cli.cli.help import JsonOptions
+from atdp_cli.files.documents import Number
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+SCOPE_TITLES = {
+    "end_to_end": "End to end, for each {unit}",
+    "selective": "Selective: the flagged characters alone, for each {unit}",
+    "declared": "Declared by the user: the flagged characters alone, for each {unit}",
+    "uncounted": "Uncounted: flagged letters and digits that the release does not count",
+    "increment": "Increment: what stages and releases with noise add; no guarantee for any {unit}",
+}
+
+
+def print_account(summary: AccountSummary, *, solved: bool) -> None:
+    """The figures of each scope as a table, and what the ledger guarantees in words.
+
+    Args:
+        solved: Whether a figure was looked for, which then comes first.
+    """
+    console = stdout_console()
+    if solved:
+        _print_solution(summary, console)
+    whole = any(scope.scope == "end_to_end" for scope in summary.scopes)
+    # End to end, the increment is the same.
+    shown = [scope for scope in summary.scopes if not (whole and scope.scope == "increment")]
+    for index, scope in enumerate(shown):
+        console.print(_table(summary, scope, first=not index))
+    for line in filter(None, (*summary.sentences, summary.advice)):
+        console.print(line)
+
+
+def _print_solution(summary: AccountSummary, console: "Console") -> None:
+    if summary.parameters is not None:
+        q, sigma, steps = summary.parameters.sample_rate, summary.parameters.noise_multiplier, summary.parameters.steps
+        console.print(f"Sample rate {q:.6g}, noise multiplier {sigma:.6g}, {steps:,} steps.")
+    for stage in summary.stages or ():
+        if stage.noise_multipliers:
+            sigma = stage.noise_multipliers[0]
+            console.print(f"Stage {stage.name}: {stage.steps:,} steps, noise multiplier {sigma!r} in the first epoch.")
+    for stage in summary.stages or ():
+        if (sigma_once := stage.release_noise_multiplier) is not None:
+            console.print(f"Stage {stage.name}: noise multiplier {sigma_once!r} for its one release.")
+
+
+def _table(summary: AccountSummary, figures: ScopeEntry, *, first: bool) -> Any:
+    from rich.table import Table
+
+    from atdp_cli.privacy.wording import rounded_up
+
+    # An increment is no guarantee, so it is nothing to quote, unless it is all that was asked about.
+    first = first and (figures.scope != "increment" or summary.parameters is not None)
+    quoted = "PLD (quote this)" if first else "PLD"
+    rows: list[tuple[str, Number]] = [
+        (quoted, figures.epsilon.pld),
+        ("RDP", figures.epsilon.rdp),
+        ("the paper's conversion", figures.epsilon.paper),
+        ("without amplification: an observer knows every step's sample", figures.epsilon.without_amplification),
+    ]
+    if figures.delta == 0:
+        rows = [("exact (quote this)" if first else "exact", 0.0)]
+    if figures.group is not None:
+        rows.append((f"{figures.group.records} records together, PLD", figures.group.epsilon))
+    if figures.adjacency == "zero-out":
+        rows += [(f"{part.path} alone, PLD at δ = {part.delta:g}", part.epsilon) for part in summary.ledgers or ()]
+    title = "A run of equal steps"
+    if summary.parameters is None:
+        title = SCOPE_TITLES[figures.scope].format(unit=summary.unit)
+    table = Table("accountant", "ε", title=f"{title}. {figures.adjacency}, δ = {figures.delta:g}", title_justify="left")
+    table.columns[1].justify = "right"
+    for name, value in rows:
+        table.add_row(name, "–" if value is None else rounded_up(float(value)))
+    return table
+
+
+def account_command(request: AccountRequest, printing: JsonOptions) -> None:
+    """Say what ε runs have spent, or would spend: by PLD (the figure to quote), by RDP, and the paper's way.
+
+    Give ledgers, or --sample-rate, --noise-multiplier and --steps, or --recipe and --records. Or declare how a model
+    was trained elsewhere: --adopt MODEL --ledger DECOYED.
+    """
+    from atdp_cli.accounting.run import account
+
+    summary = account(request)
+    if printing.as_json:
+        write_json(summary.model_dump(mode="json"))
+    else:
+        print_account(summary, solved=request.solve is not None)

@@ -1,0 +1,120 @@
+"""What a gate leaves for CI: JUnit, SARIF, a baseline, and what GitHub Actions shows."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from atdp_cli.cli.escape import escaped_json, escaped_lines, escaped_marks
+from atdp_cli.cli.exit import write_error, write_safe
+from atdp_cli.detection.options import ReplacingOptions
+from atdp_cli.errors import UsageError
+from atdp_cli.settings import OUTPUT, Option
+
+if TYPE_CHECKING:
+    from atdp_cli.audit.results import AnyAudit
+    from atdp_cli.memorisation.results import MemoryMap
+    from atdp_cli.reporting.ci.checks import CheckedModel, Kind
+
+
+class CiOptions(ReplacingOptions):
+    """The files to write for CI. They hold neither secret nor text."""
+
+    junit: Annotated[Path | None, Option(OUTPUT, main=True)] = None
+    """Write JUnit XML: a suite a model, a case a canary or memorised text and one for the verdict."""
+
+    sarif: Annotated[Path | None, Option(OUTPUT, main=True)] = None
+    """Write SARIF 2.1.0; its locations are lines of the manifest, or of --data where that is plain text."""
+
+    write_baseline: Annotated[Path | None, Option(OUTPUT, main=True)] = None
+    """Record what was found, for --baseline in later runs."""
+
+    def check(self, *others: Path | None) -> None:
+        """Refuse, before anything is scored, to write where something is or over one another.
+
+        Args:
+            others: Files that the command writes beside these.
+
+        Raises:
+            UsageError: A file exists, or two are the same.
+            InputError: A folder does not exist.
+        """
+        from atdp_cli.files.atomic_write import check_new, real_path
+
+        given = [path for path in (self.junit, self.sarif, self.write_baseline, *others) if path is not None]
+        if len({real_path(path) for path in given}) < len(given):
+            raise UsageError("Two of the files to write are the same.", "Give each a file of its own.")
+        for path in given:
+            check_new(path, force=self.force)
+
+
+def write_ci_files(
+    files: CiOptions,
+    results: "Sequence[AnyAudit | MemoryMap]",
+    models: "Sequence[CheckedModel]",
+    *,
+    kind: "Kind",
+) -> None:
+    """The files that were asked for.
+
+    Args:
+        models: The results' checks, of this kind.
+    """
+    from atdp_cli import __version__
+    from atdp_cli.files.documents import document_text
+    from atdp_cli.reporting.ci.baseline import make_baseline
+    from atdp_cli.reporting.ci.checks import COMMANDS
+    from atdp_cli.reporting.ci.formats import junit, sarif
+
+    if files.junit is not None:
+        _write(files.junit, escaped_lines(junit(models, COMMANDS[kind])))
+    if files.sarif is not None:
+        _write(files.sarif, escaped_json(document_text(sarif(models, __version__, kind=kind))))
+    if files.write_baseline is not None:
+        baseline = make_baseline(results).model_dump(mode="json")
+        _write(files.write_baseline, escaped_json(document_text(baseline)))
+
+
+def tell_github(models: "Sequence[CheckedModel]", summary: str) -> None:
+    """Annotations and the step summary, where this runs on GitHub Actions.
+
+    Args:
+        summary: Markdown.
+    """
+    from atdp_cli.reporting.ci.formats import annotations
+
+    if os.environ.get("GITHUB_ACTIONS") != "true":
+        return
+    # Standard output may have to be JSON; GitHub reads both.
+    for line in annotations(models):
+        write_safe(escaped_marks(line))  # the commands are meant
+    if target := os.environ.get("GITHUB_STEP_SUMMARY"):
+        _append(Path(target), summary)
+
+
+def file_uri(path: Path) -> str:
+    """A file as reports name it: relative to the working folder where it lies in it."""
+    from urllib.parse import quote
+
+    from atdp_cli.files.atomic_write import real_path
+
+    whole, here = real_path(path), Path.cwd()
+    return quote(whole.relative_to(here).as_posix()) if whole.is_relative_to(here) else whole.as_uri()
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a report file, or nothing."""
+    from atdp_cli.files.atomic_write import atomic_write
+
+    with atomic_write(path) as stream:
+        # A name that is not UTF-8 stays readable, and valid as JSON.
+        stream.write(text.encode("utf-8", "backslashreplace"))
+
+
+def _append(path: Path, text: str) -> None:
+    """Add to the step summary. One that cannot be written is no reason to lose the verdict."""
+    try:
+        with path.open("a", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.write(escaped_lines(text))
+    except OSError as error:
+        write_error(f"atdp: the step summary could not be written ({error.strerror}).")

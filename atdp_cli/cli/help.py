@@ -1,0 +1,131 @@
+"""Help that fits a screen: of a command with many options `--help` shows the main ones, `--help-all` all of them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from atdp_cli.cli.console import stderr_console
+from atdp_cli.cli.generate import Eager, option_groups
+from atdp_cli.cli.json_lines import ProgressOption
+from atdp_cli.errors import UsageError
+from atdp_cli.settings import OUTPUT, Option, Options, declared
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+MOST = 15
+"""Options of a command that `--help` shows whole."""
+
+
+_ALL = "--help-all"
+
+
+def _show_all(context: typer.Context, wanted: bool) -> None:
+    if not wanted or context.resilient_parsing:
+        return
+    context.meta[_ALL] = True
+    typer.echo(context.get_help(), color=context.color)
+    raise typer.Exit
+
+
+class HelpOptions(Options):
+    """The option of a command whose `--help` is short."""
+
+    help_all: Annotated[bool, Option(main=True), Eager(_show_all)] = False
+    """Show all options and exit."""
+
+
+def has_short_help(command: Callable[..., None]) -> bool:
+    """Whether a command has so many options that `--help` shows the main ones only."""
+    return len(_options(command)) > MOST
+
+
+def command_class(command: Callable[..., None]) -> type[TyperCommand]:
+    """What Typer makes of a command whose parameters are groups of options: a class, since Typer asks that for help."""
+    if not has_short_help(command):
+        return TyperCommand
+
+    class ShortHelpCommand(TyperCommand):
+        """A command whose `--help` leaves out what is not main, and says so in its last line."""
+
+        def format_help(self, ctx: Any, formatter: Any) -> None:
+            """The help, whole where `--help-all` asked for it."""
+            if _ALL in ctx.meta:
+                super().format_help(ctx, formatter)
+                return
+            with _main_only(self, _others(command, self.name)):
+                super().format_help(ctx, formatter)
+
+    return ShortHelpCommand
+
+
+def _options(command: Callable[..., None]) -> dict[str, Option]:
+    return {name: option for group in option_groups(command).values() for name, _, option in declared(group)}
+
+
+def _others(command: Callable[..., None], name: str | None) -> frozenset[str]:
+    """The options that `--help` leaves out."""
+    options = _options(command).items()
+    return frozenset(each for each, option in options if not (option.main is True or name in (option.main or ())))
+
+
+@contextmanager
+def _main_only(command: Any, more: frozenset[str]) -> Iterator[None]:
+    """While this lasts the command's help has only its main options, under one heading, and counts the others."""
+    before = [(each, each.hidden, each.rich_help_panel) for each in command.params]
+    for each in command.params:
+        each.hidden, each.rich_help_panel = each.name in more, None
+    command.epilog = f"{len(more)} more options: atdp {command.name} {_ALL}"
+    try:
+        yield
+    finally:
+        command.epilog = None
+        for each, hidden, panel in before:
+            each.hidden, each.rich_help_panel = hidden, panel
+
+
+CorpusArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="CORPUS",
+        help="Corpus: .txt, .jsonl, .csv, .tsv (also .gz or .zst) or .parquet; - for standard input, plain text.",
+    ),
+]
+
+
+class JsonOptions(Options):
+    """Whether the result is for a program."""
+
+    as_json: Annotated[bool, Option(OUTPUT, main=True, flags=("--json",), fingerprint=False)] = False
+    """Print the result as JSON on standard output."""
+
+
+class OutputOptions(JsonOptions):
+    """What a command prints."""
+
+    quiet: Annotated[bool, Option(OUTPUT, flags=("--quiet", "-q"), fingerprint=False)] = False
+    """Say nothing but errors on standard error."""
+
+
+class ProgressOptions(OutputOptions):
+    """What a command prints, its progress included."""
+
+    progress: Annotated[ProgressOption, Option(OUTPUT, fingerprint=False)] = ProgressOption.AUTO
+    """auto: bars on a terminal, else lines. json: each event as a line of JSON on standard error, and nothing else
+    there but errors. As the screen, the events of harden tell perplexities of held-out text."""
+
+    def console(self) -> "Console":
+        """The console for people; a silent one where standard error is a machine's.
+
+        Raises:
+            UsageError: The events were asked for, and silence too.
+        """
+        as_events = self.progress is ProgressOption.JSON
+        if as_events and self.quiet:
+            raise UsageError("--quiet silences what --progress json writes.", "Leave one of them out.")
+        return stderr_console(quiet=self.quiet or as_events)

@@ -1,0 +1,222 @@
+"""`atdp report`: a run's report again, in another form, beside another one, or with audits."""
+
+import os
+import sys
+import webbrowser
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from atdp_cli.cli.console import StandardOutput, stderr_console, stdout_console
+from atdp_cli.cli.escape import escaped_json
+from atdp_cli.cli.help import JsonOptions
+from atdp_cli.detection.options import ReplacingOptions
+from atdp_cli.errors import InputError, RunError, UsageError
+from atdp_cli.files.atomic_write import atomic_write, check_new
+from atdp_cli.files.corpus_file import STANDARD_OUTPUT
+from atdp_cli.reporting.document import HTML_FILE
+from atdp_cli.settings import OUTPUT, Option, Options
+
+if TYPE_CHECKING:
+    from atdp_cli.reporting.compare import Report
+
+
+DIFFERENT = 1
+
+
+class ReportFormat(StrEnum):
+    """How a report is written."""
+
+    HTML = "html"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+class HtmlOptions(Options):
+    """The report as a page."""
+
+    html: Annotated[bool, Option(OUTPUT)] = False
+    """As one HTML file."""
+
+
+class ReportCommandOptions(Options):
+    """What is shown beside the report, and where."""
+
+    markdown: Annotated[bool, Option(OUTPUT)] = False
+    """As the model card."""
+
+    open: Annotated[bool, Option()] = False
+    """Open the page of OUT in the browser."""
+
+    name: Annotated[str | None, Option(metavar="NAME")] = None
+    """What the model is called in OUT's reports, which are written again. It is published with them."""
+
+    compare: Annotated[Path | None, Option(metavar="OUT2")] = None
+    """Show another run's report beside this one."""
+
+    audit: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Put what audit-canary --json wrote into OUT's reports, and write all of them again."""
+
+    map: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Put what audit-corpus --json wrote into the report of OUT.private, and write it again."""
+
+    verify: Annotated[bool, Option()] = False
+    """Compare OUT's reports with its ledger, its files and, with --audit, the audits. Write nothing."""
+
+    output: Annotated[Path | None, Option(OUTPUT, flags=("--output", "-o"))] = None
+    """File to write, or - for standard output. Default: -."""
+
+
+def report_command(
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="OUT", help="Folder that harden wrote; OUT.private for the whole report."),
+    ],
+    page: HtmlOptions,
+    printing: JsonOptions,
+    options: ReportCommandOptions,
+    replacing: ReplacingOptions,
+) -> None:
+    """Show a run's privacy report again, from its JSON alone.
+
+    Without an option it is for the terminal. Exit codes: 0 done; 1 with --verify, a difference; 2 usage or unreadable
+    input; 3 not completed.
+    """
+    from atdp_cli.reporting.write import attach_audits, attach_maps, attach_name, checked_name, read_maps, read_report
+
+    audit, compare = options.audit, options.compare
+    output = None if options.output == STANDARD_OUTPUT else options.output
+    form = _form(
+        {
+            ReportFormat.HTML: page.html,
+            ReportFormat.JSON: printing.as_json,
+            ReportFormat.MARKDOWN: options.markdown,
+        }
+    )
+    if options.open and (form is not None or compare is not None or output is not None):
+        raise UsageError("--open shows the page as it is.", "Leave out --html, --json, --markdown, --compare and -o.")
+    _check(form, compare, output, force=replacing.force)
+    if options.verify:
+        shown = (form, compare, options.map, options.name)
+        _verify(folder, audit, showing=options.open or any(option is not None for option in shown))
+        return
+    if options.open:
+        check_browser(folder)
+    if options.name is not None:
+        attach_name(folder, checked_name(options.name))
+        stderr_console().print(f"The name is in the reports of {folder}.", soft_wrap=True)
+    report = read_report(folder) if audit is None else attach_audits(folder, audit)
+    if options.map is not None:
+        attach_maps(folder, read_maps(options.map))
+        stderr_console().print(f"The maps are in the private report of {folder}.", soft_wrap=True)
+    if audit is not None:
+        stderr_console().print(f"The audits are in the reports of {folder}.", soft_wrap=True)
+    if options.open:
+        open_page(folder)
+        return
+    other = None if compare is None else read_report(compare)
+    if form is None:
+        _show(report, other)
+        return
+    text = _text(report, other, form)
+    if output is not None:
+        with atomic_write(output, replace=replacing.force) as stream:
+            stream.write(text.encode())
+    elif form is ReportFormat.JSON:
+        sys.stdout.write(escaped_json(text))
+    else:
+        StandardOutput().write(text.encode())
+
+
+def _verify(folder: Path, audit: Path | None, *, showing: bool) -> None:
+    """Compare a report with what it was made from, and exit with 1 where they differ."""
+    if showing:
+        raise UsageError(
+            "--verify shows and changes no report.",
+            "Leave out --html, --json, --markdown, --open, --compare, --map and --name.",
+        )
+    from atdp_cli.cli.report_screen import show_verification
+    from atdp_cli.reporting.verify import verify
+
+    differences = verify(folder, audit)
+    show_verification(folder, differences, stdout_console())
+    if differences:
+        raise typer.Exit(DIFFERENT)
+
+
+def _check(form: ReportFormat | None, compare: Path | None, output: Path | None, *, force: bool) -> None:
+    if compare is not None and form in (ReportFormat.JSON, ReportFormat.MARKDOWN):
+        raise UsageError(f"A comparison is not written by --{form}.", "Use --html, or read it on the terminal.")
+    if output is None:
+        return
+    if form is None:
+        raise UsageError("-o goes with --html, --json or --markdown.", "Add one of them.")
+    check_new(output, force=force)
+
+
+def _form(given: dict[ReportFormat, bool]) -> ReportFormat | None:
+    """The one form that is asked for; None for the terminal."""
+    forms = [form for form, is_given in given.items() if is_given]
+    if len(forms) > 1:
+        raise UsageError(f"--{forms[0]} and --{forms[1]} exclude each other.", "Give one of them.")
+    return forms[0] if forms else None
+
+
+def _show(report: "Report", other: "Report | None") -> None:
+    from atdp_cli.cli.report_screen import show_comparison, show_report
+
+    if other is None:
+        show_report(report, stdout_console())
+    else:
+        show_comparison(report, other, stdout_console())
+
+
+def _text(report: "Report", other: "Report | None", form: ReportFormat) -> str:
+    from atdp_cli.reporting.card import render_card
+    from atdp_cli.reporting.compare import public_of, render_comparison
+    from atdp_cli.reporting.html import render_html
+    from atdp_cli.reporting.write import as_json
+
+    match form:
+        case ReportFormat.HTML:
+            return render_html(report) if other is None else render_comparison(report, other)
+        case ReportFormat.JSON:
+            return as_json(report)
+        case ReportFormat.MARKDOWN:
+            return render_card(public_of(report))
+
+
+def check_browser(folder: Path) -> None:
+    """Refuse where there is no page, or nothing that could show it.
+
+    Raises:
+        InputError: The folder has no page.
+        RunError: There is no display.
+    """
+    page = folder / HTML_FILE
+    if not page.is_file():
+        raise InputError(
+            f"{folder} has no {HTML_FILE}.", "Give a folder that atdp harden wrote, or its .private folder."
+        )
+    if not has_display(sys.platform, os.environ):
+        raise RunError(f"There is no display to open {page} on.", "Copy the file to a machine with a browser.")
+
+
+def has_display(platform: str, environment: Mapping[str, str]) -> bool:
+    """Whether a window can be shown: on other systems than macOS and Windows a display has to be named."""
+    named = any(environment.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+    return named or platform in ("darwin", "win32")
+
+
+def open_page(folder: Path) -> None:
+    """Open the folder's page.
+
+    Raises:
+        RunError: No browser could be started.
+    """
+    page = (folder / HTML_FILE).resolve()
+    if not webbrowser.open(page.as_uri()):
+        raise RunError(f"No browser could be started for {page}.", "Open the file yourself.")

@@ -1,1 +1,0 @@
-"""`atdp report`."""

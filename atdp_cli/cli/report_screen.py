@@ -1,0 +1,212 @@
+"""A report on the terminal: the sentences first, then a table for each thing that was measured."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from atdp_cli.files.documents import Number
+from atdp_cli.reporting.audit_entry import AuditEntry
+from atdp_cli.reporting.compare import compare, public_of
+from atdp_cli.reporting.document import PrivateReport, PublicReport
+from atdp_cli.reporting.entries import PerplexityEntry
+from atdp_cli.reporting.html import VERDICTS, render_value
+from atdp_cli.reporting.stage_facts import SCOPES, stated_guarantees
+from atdp_cli.reporting.wording import model_title
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from atdp_cli.reporting.compare import Report
+    from atdp_cli.reporting.verify import Mismatch
+
+
+MODELS = {"after": "this model", "before": "its start", "other": "another"}
+
+
+def show_report(report: "Report", console: "Console") -> None:
+    """Print a report."""
+    public = public_of(report)
+    _show_face(public, console)
+    for title, text in (
+        ("Audit", public.summary.audit),
+        ("What is protected", public.summary.protects),
+        ("What is not", public.summary.leaves_open),
+    ):
+        console.print(title, style="bold")
+        console.print(text)
+        console.print()
+    _show_guarantees(public, console)
+    _show_stages(public, console)
+    _show_audits(public, console)
+    if isinstance(report, PrivateReport):
+        _show_private(report, console)
+    console.print("Not covered by ε:", style="bold")
+    for line in public.not_covered:
+        console.print(f"- {line}")
+
+
+def _show_face(public: PublicReport, console: "Console") -> None:
+    """What the model is, and the verdict on it."""
+    digests = [digest for name, digest in public.weights.items() if name.endswith(".safetensors")]
+    console.print(model_title(public), style="bold", soft_wrap=True)
+    console.print(
+        f"{public.created[:10]}, recipe {public.recipe}, atdp {public.software.get('atdp', '–')}", soft_wrap=True
+    )
+    for digest in digests[:1]:
+        console.print(f"SHA-256 of its weights: {digest}", soft_wrap=True)
+    console.print()
+    if public.release is not None:
+        console.print(f"{VERDICTS[public.release.verdict]}. {public.release.reason}", style="bold")
+        console.print()
+
+
+def show_comparison(left: "Report", right: "Report", console: "Console") -> None:
+    """Print two reports side by side; what differs is marked and bold."""
+    from rich.table import Table
+
+    table = Table("", "what", "first", "second")
+    for column in table.columns[2:]:
+        column.ratio, column.overflow = 1, "fold"
+    for line in compare(left, right):
+        mark, style = ("≠", "bold") if line.differs else ("", None)
+        table.add_row(mark, line.label, line.left, line.right, style=style)
+    console.print(table)
+
+
+def show_verification(folder: Path, differences: "Sequence[Mismatch]", console: "Console") -> None:
+    """Print where a model's folder differs from what it was made from, and what nothing could be compared with."""
+    from atdp_cli.reporting.verify import UNVERIFIED
+
+    for difference in differences:
+        where = f"{difference.file}, {difference.path}" if difference.path else difference.file
+        console.print(f"{where}: {difference.problem}.", soft_wrap=True)
+    verdict = f"Differences: {len(differences)}." if differences else "The report is what the ledger gives."
+    console.print(f"{folder}: {verdict}", style="bold", soft_wrap=True)
+    console.print(f"Not verified, as only the report says it: {', '.join(UNVERIFIED)}.")
+    console.print("Ledger and audits are taken as they are. They carry no signature.")
+
+
+def _show_guarantees(public: PublicReport, console: "Console") -> None:
+    rows = [
+        (
+            SCOPES[guarantee.scope],
+            render_value(guarantee.epsilon, "epsilon"),
+            f"{guarantee.delta:g}",
+            guarantee.adjacency,
+        )
+        for _, guarantee in stated_guarantees(public)
+    ]
+    _print(console, f"For one {public.unit} of {public.records:,}", ("scope", "ε", "δ", "adjacency"), rows)
+
+
+def _show_stages(public: PublicReport, console: "Console") -> None:
+    rows = [
+        (
+            stage.name,
+            stage.text or "none",
+            stage.mechanism,
+            f"{stage.steps:,}" if stage.ended_after is None else f"{stage.ended_after:,} of {stage.steps:,}",
+            "–" if stage.sampling_rate is None else f"{stage.sampling_rate:.4g}",
+            _sigmas(stage.noise_multipliers, stage.release_noise_multiplier),
+        )
+        for stage in public.stages
+    ]
+    _print(console, f"Recipe {public.recipe}", ("stage", "text", "mechanism", "steps", "q", "σ"), rows)
+    if public.ended_early is not None:
+        console.print(public.ended_early)
+    if public.repeated_steps:
+        console.print(
+            "Steps with noise that were repeated after an interruption, and are in the ledger twice: "
+            f"{public.repeated_steps:,}."
+        )
+
+
+def _sigmas(sigmas: Sequence[float], released: float | None) -> str:
+    if sigmas:
+        return f"{min(sigmas):.4g}" if min(sigmas) == max(sigmas) else f"{min(sigmas):.4g}–{max(sigmas):.4g}"
+    return "none" if released is None else f"{released:.4g} once"
+
+
+def _show_audits(public: PublicReport, console: "Console") -> None:
+    if not public.audits:
+        return
+    rows = [
+        (
+            MODELS[audit.of],
+            ", ".join(audit.artefact),
+            audit.verdict,
+            _within(audit.mean, audit.mean_interval),
+            _within(audit.mean_ratio, audit.mean_ratio_interval),
+        )
+        for audit in public.audits
+    ]
+    columns = ("model", "SHA-256", "verdict", "by log p", "by the ratio")
+    _print(console, "Mean exposure in bits; chance gives 1.44", columns, rows)
+    for audit in public.audits:
+        if (extraction := audit.extraction) is not None:
+            console.print(
+                f"Extraction from {MODELS[audit.of]}: {extraction.greedy} of {_planted(audit)} canaries by greedy "
+                f"decoding, {extraction.discoverable} that {extraction.samples:,} samples give with even odds."
+            )
+        if (relearning := audit.relearning) is not None:
+            console.print(
+                f"Relearning, {MODELS[audit.of]} after {relearning.steps} steps on other text: "
+                f"{render_value(relearning.mean, 'fixed')} bits, "
+                f"{render_value(relearning.mean_ratio, 'fixed')} by the ratio; {relearning.verdict}."
+            )
+
+
+def _planted(audit: AuditEntry) -> int:
+    return sum(canary.planted for canary in audit.canaries)
+
+
+def _within(value: Number, interval: tuple[float, float] | None) -> str:
+    return render_value(value, "fixed") + ("" if interval is None else f" ({interval[0]:.2f}–{interval[1]:.2f})")
+
+
+def _perplexities(report: PrivateReport) -> Iterator[tuple[str, PerplexityEntry]]:
+    yield from report.perplexity
+    if report.decoyed_perplexity is not None:
+        for name, entry in report.decoyed_perplexity:
+            yield f"{name}, with decoys", entry
+
+
+def _show_private(report: PrivateReport, console: "Console") -> None:
+    rows = [
+        (name, *(render_value(value, "fixed") for value in (perplexity.all, perplexity.sensitive, perplexity.other)))
+        for name, perplexity in _perplexities(report)
+    ]
+    _print(console, "Private: held-out perplexity", ("", "all", "sensitive", "other"), rows)
+    if report.value_ranks is not None:
+        ranks = [
+            (name, *(render_value(value, "fixed") for value in (entry.training, entry.held_out, entry.p_value)))
+            for name, entry in report.value_ranks
+        ]
+        _print(
+            console,
+            "Private: share of decoys likelier than the flagged value",
+            ("", "training", "held out", "p"),
+            ranks,
+        )
+    for memory in report.maps:
+        console.print(f"Private: memory map of {MODELS[memory.of]}: {' '.join(memory.sentences)}")
+    stages = [
+        (
+            stage.name,
+            f"{stage.seconds:.0f}",
+            f"{stage.tokens / stage.seconds:,.0f}" if stage.seconds else "–",
+            str(stage.not_finite),
+        )
+        for stage in report.stages
+    ]
+    head = ("stage", "seconds", "tokens a second", "records not finite")
+    _print(console, f"Private: {report.seconds:.0f} seconds in all", head, stages)
+
+
+def _print(console: "Console", title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich.table import Table
+
+    table = Table(*head, title=title, title_justify="left")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)

@@ -1,1 +1,0 @@
-"""The terminal: console, progress bars, exit codes, signals."""

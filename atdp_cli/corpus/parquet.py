@@ -1,0 +1,205 @@
+"""The layout of Parquet: one row a record, the text or the conversation in one column."""
+
+import contextlib
+import itertools
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from atdp_cli.corpus.conversation import Part, check_alike, content_parts, with_contents
+from atdp_cli.corpus.csv import column_of
+from atdp_cli.corpus.segments import Segment, Selection, record_numbers
+from atdp_cli.errors import InputError, RunError
+from atdp_cli.files.corpus_file import OnError, Writable, display_name, unreadable
+from atdp_cli.files.documents import open_regular
+
+_ROWS = 8192
+"""Rows decoded at a time, and the most in a row group of a rewritten file."""
+
+
+def parquet_segments(path: Path, selection: Selection, on_error: OnError) -> Iterator[Segment]:
+    """See `records.read_segments`. Faults of the schema and damage of the file are never skipped."""
+    record = record_numbers(selection)
+    with _opened(path) as file:
+        _check_columns(path, file.schema_arrow, selection)
+        rows = _rows_of(file, selection)
+        columns = list(dict.fromkeys([selection.text_field, selection.key or selection.text_field]))
+        for first, batch in _batches(path, file, columns, rows):
+            texts = batch.column(selection.text_field)
+            keys = None if selection.key is None else batch.column(selection.key)
+            for at in range(batch.num_rows):
+                row = first + at + 1
+                where = f"{display_name(path)}: row {row}"
+                try:
+                    value = _cell(texts, at, where, selection.text_field)
+                    id_ = str(row if keys is None else _cell(keys, at, where, selection.key))
+                    parts = _parts(value, f"{where}: the column {selection.text_field}")
+                except InputError as error:
+                    on_error(error)
+                    continue
+                index = record(id_)
+                for part in parts:
+                    more = part is not parts[-1]
+                    yield Segment("", part.text, index, id_, row=row - 1, turn=part.turn, role=part.role, more=more)
+    yield Segment("", None)
+
+
+def write_rows(source: Path, selection: Selection, edited: Iterator[tuple[Segment, str]], stream: Writable) -> None:
+    """Write the rows of `source` that `edited` names, in order, with its texts in the text field.
+
+    Schema, metadata, the other columns' values and each column's codec stay; row groups do not.
+
+    Args:
+        source: A Parquet file.
+        selection: How `edited` was read.
+        edited: Segments of `source` in file order with their new texts, the end of the file last.
+
+    Raises:
+        RunError: Parquet cannot be written for this schema.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with _opened(source) as file:
+            batches = _edited_batches(source, file, selection, edited)
+            # Metadata that reading refuses ends the process when the codecs are asked for first.
+            batch = next(batches, None)
+            with pq.ParquetWriter(stream, file.schema_arrow, compression=_codecs(file)) as writer:
+                for each in itertools.chain([] if batch is None else [batch], batches):
+                    writer.write_batch(each)
+    except pa.ArrowException as error:
+        raise RunError(
+            f"The columns of {display_name(source)} cannot be written as Parquet.", "Convert the file to JSON Lines."
+        ) from error
+
+
+def _edited_batches(
+    source: Path, file: Any, selection: Selection, edited: Iterator[tuple[Segment, str]]
+) -> Iterator[Any]:
+    import pyarrow as pa
+
+    place = file.schema_arrow.get_field_index(selection.text_field)
+    field = file.schema_arrow.field(place)
+    segment, text, first = *next(edited), 0
+    for first, batch in _batches(source, file, None, _rows_of(file, selection)):
+        texts: dict[int, list[str]] = {}
+        while segment.text is not None and segment.row < first + batch.num_rows:
+            texts.setdefault(segment.row - first, []).append(text)
+            segment, text = next(edited)
+        selected = batch if len(texts) == batch.num_rows else batch.take(pa.array(list(texts), pa.int64()))
+        if texts:
+            values = [
+                each[0]
+                if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
+                else with_contents(batch.column(place)[row].as_py(), each)
+                for row, each in texts.items()
+            ]
+            yield selected.set_column(place, field, pa.array(values, field.type))
+    if segment.text is not None:
+        raise _damaged(source, first)  # the other columns have fewer rows than the text
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(pq.ParquetFile(stack.enter_context(open_regular(path))))
+            # The names are first decoded when they are shown; damaged ones must fail here.
+            file.schema_arrow.to_string()
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise _unread(path, error, 0) from error
+        yield file
+
+
+def _rows_of(file: Any, selection: Selection) -> range:
+    """The shard's rows. What the metadata says of their number decides for no whole file."""
+    return range(sys.maxsize) if selection.shard is None else selection.shard.stretch(file.metadata.num_rows)
+
+
+def _batches(path: Path, file: Any, columns: list[str] | None, rows: range) -> Iterator[tuple[int, Any]]:
+    """Each batch with its first row's number, from 0; groups without any of the rows are not read."""
+    import pyarrow as pa
+
+    row = 0
+    try:
+        # One iterator over all row groups would hold what it has read of each.
+        for group in range(file.num_row_groups):
+            there = range(row, row + file.metadata.row_group(group).num_rows)
+            if there.stop <= rows.start or there.start >= rows.stop:
+                row = there.stop
+                continue
+            for batch in file.iter_batches(_ROWS, row_groups=[group], columns=columns):
+                inside = range(max(row, rows.start), min(row + batch.num_rows, rows.stop))
+                if inside:
+                    yield inside.start, batch.slice(inside.start - row, len(inside))
+                row += batch.num_rows
+    except (pa.ArrowException, OSError) as error:
+        raise _unread(path, error, row) from error
+
+
+def _unread(path: Path, error: Exception, row: int) -> InputError:
+    if isinstance(error, OSError) and error.errno is not None:
+        return unreadable(path, error)
+    return _damaged(path, row)
+
+
+def _damaged(path: Path, row: int) -> InputError:
+    where = f" after row {row}" if row else ""
+    return InputError(
+        f"{display_name(path)} is not Parquet, or damaged{where}.",
+        "Write or copy the file again; encrypted files are not read.",
+    )
+
+
+def _check_columns(path: Path, schema: Any, selection: Selection) -> None:
+    from pyarrow import types
+
+    kind = schema.field(column_of(schema.names, selection.text_field, path)).type
+    conversations = types.is_list(kind) or types.is_large_list(kind)
+    if not (types.is_string(kind) or types.is_large_string(kind) or conversations):
+        raise InputError(
+            f"{display_name(path)}: the column {selection.text_field} holds neither strings nor lists of messages.",
+            "Name the column that holds the text with --text-field.",
+        )
+    check_alike(None, conversations, f"the column {selection.text_field}", selection)
+    if selection.key is None:
+        return
+    kind = schema.field(column_of(schema.names, selection.key, path)).type
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    if not (types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind)):
+        raise InputError(
+            f"{display_name(path)}: the column {selection.key} holds neither strings nor whole numbers.",
+            "Use another column.",
+        )
+
+
+def _parts(value: object, where: str) -> list[Part]:
+    return [Part(-1, "", value)] if isinstance(value, str) else content_parts(value, where)
+
+
+def _cell(column: Any, at: int, where: str, name: str | None) -> Any:
+    try:
+        value = column[at].as_py()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: the column {name} is not UTF-8.", "Write the file again.") from error
+    if value is None:
+        raise InputError(f"{where} has no value in the column {name}.", "Fill it in, or leave the row out.")
+    return value
+
+
+def _codecs(file: Any) -> dict[str, str] | str:
+    """The codec of each column, as far as the writer has it."""
+    if not file.num_row_groups:
+        return "SNAPPY"
+    group = file.metadata.row_group(0)
+    known = {"UNCOMPRESSED": "NONE", "GZIP": "GZIP", "BROTLI": "BROTLI", "ZSTD": "ZSTD", "LZ4": "LZ4", "LZ4_RAW": "LZ4"}
+    codecs = {
+        file.schema.column(at).path: known.get(group.column(at).compression, "SNAPPY")
+        for at in range(group.num_columns)
+    }
+    return codecs if len(set(codecs.values())) > 1 else next(iter(codecs.values()))

@@ -1,0 +1,114 @@
+"""The layout of plain text: lines, paragraphs, or the document; and which lines begin a message there."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from atdp_cli.corpus.segments import Continues, Segment, Selection, lines_of
+from atdp_cli.errors import InputError, UsageError
+from atdp_cli.files.corpus_file import OnError, decoded, decoded_lines, display_name, read_lines, without_mark
+from atdp_cli.files.regexes import Expression, compiled
+
+EXAMPLE = "(?P<assistant>SYS|ACT): ?|(?P<user>USR): ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Speakers:
+    """Finds the label at a line's beginning; the named group that takes part in it is the role."""
+
+    expression: Expression
+
+    def at(self, line: str) -> tuple[str, int] | None:
+        """The role and the length of the label that a line begins with; None where it goes on with a message.
+
+        Raises:
+            InputError: The expression takes too long.
+        """
+        match = next(self.expression.finditer(line), None)
+        if match is None or match.lastgroup is None:
+            return None
+        return match.lastgroup, match.end()
+
+
+def parse_speakers(pattern: str) -> Speakers:
+    """A user's expression such as `EXAMPLE`.
+
+    Raises:
+        UsageError: It is no expression, or has no named group.
+    """
+    try:
+        names = re.compile(pattern).groupindex
+        expression = compiled(rf"\A(?:{pattern})", "The expression of --turns")
+    except (re.error, RecursionError, OverflowError):
+        names, expression = None, None
+    if not names or expression is None:
+        problem = "is no regular expression" if expression is None else "names no role"
+        raise UsageError(f"--turns {problem}.", f"Name a role by a group, as in '{EXAMPLE}'.")
+    return Speakers(expression)
+
+
+def text_segments(path: Path, selection: Selection, on_error: OnError) -> Iterator[Segment]:
+    """See `records.read_segments`."""
+    unit, shard = selection.unit, selection.shard
+    if unit == "document":
+        yield from _document(path, on_error)
+        return
+    lines = lines_of(path, shard) if unit == "line" else lines_of(path, shard, _paragraphs(path))
+    speakers = None if selection.turns is None else parse_speakers(selection.turns)
+    before, record, id_, within = "", -1, "", False
+    turn, role = -1, ""
+    for number, line, ending in decoded_lines(lines, path, on_error):
+        mark, text = without_mark(number, line)
+        if not text.strip():
+            before += line + ending
+            within = False
+            continue
+        label = 0
+        if speakers is not None:
+            said = speakers.at(text)
+            if said is not None:
+                (role, label), turn = said, turn + 1 if within else 0
+            elif not within:
+                on_error(
+                    InputError(
+                        f"{display_name(path)}: line {number} begins a paragraph, and no speaker that --turns knows.",
+                        "Let each conversation begin with a speaker, or widen the expression.",
+                    )
+                )
+                continue
+        if unit == "line" or not within:
+            record, id_, within = record + 1, str(number), True
+        yield Segment(before + mark + text[:label], text[label:], record, id_, turn=turn, role=role)
+        before = ending
+    yield Segment(before, None)
+
+
+def _paragraphs(path: Path) -> Continues:
+    """Whether a line continues the paragraph of the line before; one that cannot be read changes nothing."""
+    within = False
+
+    def continues(number: int, raw: bytes) -> bool:
+        nonlocal within
+        try:
+            line, _ = decoded(raw, path, number)
+        except InputError:
+            return within
+        before, within = within, bool(without_mark(number, line)[1].strip())
+        return before and within
+
+    return continues
+
+
+def _document(path: Path, on_error: OnError) -> Iterator[Segment]:
+    pieces: list[str] = []
+    mark = ending = ""
+    for number, line, line_ending in read_lines(path, on_error):
+        here, text = without_mark(number, line)
+        mark = mark or here
+        pieces += (ending, text)
+        ending = line_ending
+    text = "".join(pieces)
+    if text.strip():
+        yield Segment(mark, text, 0, "1")
+    yield Segment(ending, None)

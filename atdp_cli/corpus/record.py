@@ -1,0 +1,235 @@
+"""Records: the privacy unit, read from a corpus. Reading and rewriting share one parse of every format."""
+
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from atdp_cli.corpus.csv import separated_segments
+from atdp_cli.corpus.jsonl import json_segments
+from atdp_cli.corpus.parquet import parquet_segments
+from atdp_cli.corpus.plain import parse_speakers, text_segments
+from atdp_cli.corpus.segments import Segment, Selection, Shard, streams
+from atdp_cli.errors import InputError, UsageError
+from atdp_cli.files.corpus_file import (
+    KIND_NAMES,
+    Kind,
+    OnError,
+    check_readable,
+    display_name,
+    is_rereadable,
+    kind_of,
+    raise_error,
+)
+
+Unit = str
+"""What one record is: `line`, `paragraph`, `document`, or the name of a field or column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A message of a conversation: who speaks, and which characters of the record's text are its content.
+
+    Attributes:
+        start, end: Code points, end exclusive; none where nothing is said.
+    """
+
+    role: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One privacy unit.
+
+    Attributes:
+        id: For a text file the number of the unit's first line, from 1; unique wherever the corpus's
+            own ids are.
+        text: The text, without its line ending; of a conversation the contents, a line feed between two.
+        turns: Of a conversation: its messages, in order. No span reaches from one into another.
+    """
+
+    id: str
+    text: str
+    turns: tuple[Turn, ...] = ()
+
+    @property
+    def canonical(self) -> str:
+        """The text, and of a conversation who says what: by this two runs tell whether a record is the same."""
+        if not self.turns:
+            return self.text
+        return json.dumps([[turn.role, self.text[turn.start : turn.end]] for turn in self.turns])
+
+
+def read_records(
+    path: Path,
+    *,
+    unit: Unit = "line",
+    text_field: str = "text",
+    id_field: str | None = None,
+    on_error: OnError = raise_error,
+    shard: Shard | None = None,
+    turns: str | None = None,
+) -> Iterator[Record]:
+    """The records of a corpus, in file order.
+
+    Plain text (any suffix but those below, and `-` for standard input): `line` is every line that is not
+    blank, byte for byte without its ending ("\\n" or "\\r\\n", nothing else ends a line); `paragraph` is a
+    run of such lines joined by "\\n"; `document` is the whole file with its endings, less the last one.
+    A byte order mark belongs to no record. JSON Lines (`.jsonl`): with unit `line` each object is a record,
+    its id being the value of `id_field` or the line number; with any other unit all objects that share
+    that field's value are one record, their texts joined by "\\n" in order and the value its id. CSV (`.csv`),
+    TSV (`.tsv`) and Parquet (`.parquet`) likewise, with rows for objects and columns for fields; the number is
+    that of the row's first line, or the row's in Parquet. Each but Parquet may be compressed (`.gz`, `.zst`).
+
+    One line, row, paragraph or document is in memory at a time, of Parquet a row group; grouping by a field
+    holds the whole corpus.
+    The path and the options are checked at once, the content while iterating.
+
+    Args:
+        path: The corpus.
+        unit: What one record is.
+        text_field: The field or column that holds the text, a string.
+        id_field: The field or column that holds the id, a string or whole number.
+        on_error: Called for each line, object or row that cannot be read: raises, or skips it by returning.
+        shard: Only the records that begin in this part of the file, with the ids that they have in the whole.
+        turns: What begins a message in the paragraphs of plain text, which are then conversations; see `speakers`.
+
+    Raises:
+        UsageError: The unit does not go with the format, or a shard with the unit or with standard input; `turns` with
+            something else than paragraphs, or it names no role.
+        InputError: A missing file or folder, damaged compression, a line that is not UTF-8 or not a JSON
+            object, a missing or ill-typed field, a row that is not as wide as the header, or no records at all.
+    """
+    return select_records(path, Selection(unit, text_field, id_field, shard, turns), on_error)
+
+
+def select_records(path: Path, selection: Selection, on_error: OnError = raise_error) -> Iterator[Record]:
+    """`read_records` for a `Selection`."""
+    groups = grouped(read_segments(path, selection, on_error), selection)
+    return (record_of(group) for group in groups if group[0].text is not None)
+
+
+def grouped(segments: Iterator[Segment], selection: Selection) -> Iterator[tuple[Segment, ...]]:
+    """Segments record by record; the segment that ends the file comes last, alone."""
+    if selection.unit == "line":
+        group: list[Segment] = []
+        for segment in segments:
+            group.append(segment)
+            if not segment.more:  # so that a record is given before the next line is read
+                yield tuple(group)
+                group = []
+    elif streams(selection):
+        for _, side_by_side in itertools.groupby(segments, key=lambda segment: segment.record):
+            yield tuple(side_by_side)
+    else:
+        groups: dict[int, list[Segment]] = {}
+        for segment in segments:
+            groups.setdefault(segment.record, []).append(segment)
+        end = groups.pop(-1)
+        yield from map(tuple, groups.values())
+        yield tuple(end)
+
+
+def record_of(segments: tuple[Segment, ...]) -> Record:
+    """The record that its segments make up."""
+    return Record(segments[0].id, "\n".join(segment.text or "" for segment in segments), tuple(_turns(segments)))
+
+
+def _turns(segments: tuple[Segment, ...]) -> Iterator[Turn]:
+    place = 0
+    for turn, group in itertools.groupby(segments, key=lambda segment: segment.turn):
+        parts = list(group)
+        end = place + sum(len(part.text or "") + 1 for part in parts) - 1
+        if turn >= 0:
+            yield Turn(parts[0].role, place, end)
+        place = end + 1
+
+
+_LAYOUTS: dict[Kind, Callable[[Path, Selection, OnError], Iterator[Segment]]] = {
+    "text": text_segments,
+    "jsonl": json_segments,
+    "csv": separated_segments,
+    "tsv": separated_segments,
+    "parquet": parquet_segments,
+}
+
+
+def read_segments(path: Path, selection: Selection, on_error: OnError = raise_error) -> Iterator[Segment]:
+    """All segments in file order, ending with one whose text is None.
+
+    Checks the path and the selection at once, the content while iterating. What `on_error` skips is in no
+    segment, neither as text nor as what stands before one.
+    A shard may have no records; a whole corpus must have some.
+
+    Raises:
+        UsageError: The unit does not go with the format.
+        InputError: See `records.read_records`.
+    """
+    check_readable(path)
+    kind = kind_of(path)
+    _check_unit(path, selection)
+    _check_shard(path, selection)
+    segments = _LAYOUTS[kind](path, selection, on_error)
+    if selection.shard is not None:
+        return segments
+    return _nonempty(segments, path, "" if kind == "text" else f" in the field {selection.text_field}")
+
+
+def _check_unit(path: Path, selection: Selection) -> None:
+    kind = kind_of(path)
+    if selection.turns is not None:
+        parse_speakers(selection.turns)
+        if kind != "text" or selection.unit != "paragraph":
+            raise UsageError(
+                f"--turns reads paragraphs of plain text, and {display_name(path)} is not read so.",
+                "Use --privacy-unit paragraph and plain text, or leave --turns out.",
+            )
+    if kind == "text":
+        if selection.unit not in ("line", "paragraph", "document"):
+            raise UsageError(
+                f"--privacy-unit {selection.unit} names a field, and {display_name(path)} is plain text.",
+                "Use --privacy-unit line, paragraph or document, or a corpus with fields (.jsonl, .csv, .parquet).",
+            )
+        return
+    if selection.unit in ("paragraph", "document"):
+        raise UsageError(
+            f"--privacy-unit {selection.unit} is for plain text, and {display_name(path)} is {KIND_NAMES[kind]}.",
+            "Use --privacy-unit line (one object or row a record) or the name of a field whose value groups them.",
+        )
+    if selection.unit != "line" and selection.id_field is not None:
+        raise UsageError("--id-field does not go with a --privacy-unit that names a field.", "Leave --id-field out.")
+
+
+def _check_shard(path: Path, selection: Selection) -> None:
+    if selection.shard is None:
+        return
+    if not is_rereadable(path):
+        raise UsageError(
+            f"--shard splits a file by its size, and {display_name(path)} has none.",
+            "Write it to a file first, and name that.",
+        )
+    if selection.unit == "document":
+        raise UsageError(
+            "--shard splits a corpus between records, and --privacy-unit document makes it one record.",
+            "Leave one of them out.",
+        )
+    if not streams(selection):
+        raise UsageError(
+            f"--shard needs records that stand together, and --privacy-unit {selection.unit} gathers them from the "
+            "whole file.",
+            "Leave one of them out, or sort and split the file yourself.",
+        )
+
+
+def _nonempty(segments: Iterator[Segment], path: Path, where: str) -> Iterator[Segment]:
+    empty = True
+    for segment in segments:
+        if segment.text is None and empty:
+            raise InputError(
+                f"{display_name(path)} holds no records: no text{where}.", "Check that it is the right file."
+            )
+        empty = False
+        yield segment

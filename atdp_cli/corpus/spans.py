@@ -1,0 +1,150 @@
+"""Sensitive spans of a record and the four nested tiers that flag them."""
+
+import bisect
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from operator import attrgetter
+
+from atdp_cli.corpus.record import Record
+
+MEMORISED = "MEMORISED"
+"""The label of a place that no detector flags."""
+
+
+class Tier(StrEnum):
+    """How much counts as sensitive. Each tier contains the one before it."""
+
+    LOW_ENTITY = "low-entity"
+    HIGH_ENTITY = "high-entity"
+    LOW_CONTEXTUAL = "low-contextual"
+    HIGH_CONTEXTUAL = "high-contextual"
+
+
+DEFAULT_TIER = Tier.LOW_ENTITY
+"""Of all that reads a corpus, but for the paper's recipe."""
+
+
+PAPER_TIER = Tier.HIGH_CONTEXTUAL
+"""Of the recipe atdp."""
+
+
+Range = tuple[int, int]
+"""Characters from start to end (code points, end exclusive) of a record's text."""
+
+
+_RANK = {tier: rank for rank, tier in enumerate(Tier)}
+
+
+CATCH_ALL = frozenset({"NUMBER", "CODE"})
+"""Labels of what looks like a number or a code and may be anything."""
+
+
+_LOOSE = frozenset({"PHONE", "GPE"})
+
+
+_SOURCES = ("deny", "pattern", "ner", "pos", "dep", "crosscheck")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """Characters `start` to `end` (code points, end exclusive) of a record's text.
+
+    Attributes:
+        label: What was found: PERSON, EMAIL, PRON, SUBJ, OBJ, VERB, …
+        source: Who found it: ner, pos, dep, pattern, deny, crosscheck; for spans from a file, what the file says.
+        tier: The first tier that flags it; every later one does too.
+    """
+
+    start: int
+    end: int
+    label: str
+    source: str
+    tier: Tier
+
+
+by_place = attrgetter("start", "end", "label", "source", "tier")
+"""The order of spans, as a key: faster than comparing them one by one."""
+
+
+def at_tier(spans: Iterable[Span], tier: Tier) -> tuple[Span, ...]:
+    """The spans that `tier` flags: its own and those of the tiers before it."""
+    return tuple(span for span in spans if _RANK[span.tier] <= _RANK[tier])
+
+
+def merge(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Sorted, disjoint spans that cover the same characters.
+
+    Spans that share a character become one; spans that only touch stay apart. The merged span carries the
+    label and source of its most telling part: what a model remembers, of the earliest tier, the longest, then by source
+    (deny, pattern, ner, pos, dep, crosscheck), then anything before PHONE, whose shapes are many, and GPE, which may be
+    somebody's name as well, and these before the catch-alls NUMBER and CODE, then the first.
+    """
+    merged: list[Span] = []
+    group: list[Span] = []
+    end = -1
+    for span in sorted(spans, key=by_place):
+        if group and span.start >= end:
+            merged.append(_joined(group, end))
+            group = []
+        end = max(end, span.end) if group else span.end
+        group.append(span)
+    if group:
+        merged.append(_joined(group, end))
+    return tuple(merged)
+
+
+def _joined(group: list[Span], end: int) -> Span:
+    telling = min(group, key=_telling)
+    return Span(group[0].start, end, telling.label, telling.source, telling.tier)
+
+
+def _telling(span: Span) -> tuple[bool, int, int, int, int, Span]:
+    source = _SOURCES.index(span.source) if span.source in _SOURCES else len(_SOURCES)
+    looseness = 2 * (span.label in CATCH_ALL) + (span.label in _LOOSE)
+    return span.label != MEMORISED, _RANK[span.tier], span.start - span.end, source, looseness, span
+
+
+def spans_within_turns(record: Record, spans: Iterable[Span]) -> tuple[Span, ...]:
+    """The sorted spans of a record; of a conversation those that reach over several messages are cut at their ends."""
+    if not record.turns:
+        return tuple(spans)
+    return tuple(sorted({piece for span in spans for piece in _pieces(record, span)}, key=by_place))
+
+
+def _pieces(record: Record, span: Span) -> Iterator[Span]:
+    for start, end in _cut(record, span.start, span.end):
+        text = record.text[start:end]
+        if (start, end) == (span.start, span.end):
+            yield span
+        elif stripped := text.strip():
+            begin = start + len(text) - len(text.lstrip())
+            yield replace(span, start=begin, end=begin + len(stripped))
+
+
+def _cut(record: Record, start: int, end: int) -> Iterator[Range]:
+    """The parts of a range that lie in messages."""
+    first = bisect.bisect_right(record.turns, start, key=lambda turn: turn.end)
+    for turn in record.turns[first:]:
+        if turn.start >= end:
+            return
+        if (begin := max(start, turn.start)) < (stop := min(end, turn.end)):
+            yield begin, stop
+
+
+def sentences_within_turns(record: Record, sentences: Sequence[Range]) -> tuple[Range, ...]:
+    """The sentences of a record, cut where messages begin: disjoint, in order, and together still the whole text."""
+    if not record.turns:
+        return tuple(sentences)
+    begins = [start for start, _ in sentences]
+    cuts = sorted({*begins, *(turn.start for turn in record.turns if 0 < turn.start < len(record.text))})
+    return tuple(zip(cuts, [*cuts[1:], len(record.text)], strict=True)) if sentences else ()
+
+
+@dataclass(frozen=True, slots=True)
+class FlaggedRecord:
+    """A record with its sensitive spans, and for an encoder-decoder model what its encoder reads, likewise."""
+
+    record: Record
+    spans: tuple[Span, ...]
+    source: "FlaggedRecord | None" = None

@@ -1,0 +1,349 @@
+"""The detector as a run asks for it."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from atdp_cli.corpus.record import Record
+from atdp_cli.corpus.spans import DEFAULT_TIER, PAPER_TIER, Tier, at_tier, merge
+from atdp_cli.detection.cache import SpanStore, opened_store
+from atdp_cli.detection.crosscheck.check import Counts
+from atdp_cli.detection.crosscheck.request import cross_checked
+from atdp_cli.detection.detect import ALL_LABELS, LABELS, Detection, LabelFilter, detect_records, parse_labels
+from atdp_cli.detection.entities import EntityPipeline
+from atdp_cli.detection.language import LANGUAGES, Language, watched_language
+from atdp_cli.detection.ner import Ner, parse_ner, with_entities
+from atdp_cli.detection.options import DetectionOptions
+from atdp_cli.detection.run_on import THIS_PROCESS, Executor, make_executor, text_engine
+from atdp_cli.detection.scan import Finding, LookupFinding, installed_pipeline, scan
+from atdp_cli.detection.settings import CrosscheckSettings, DetectorSettings, read_detector
+from atdp_cli.detection.term_lists import read_terms
+from atdp_cli.detection.text_identity import text_identity
+from atdp_cli.errors import UsageError
+from atdp_cli.events import ChoiceWarning, Event, Notify
+from atdp_cli.files.atomic_write import real_path
+from atdp_cli.files.private import private_folder
+from atdp_cli.privacy.relation import Flags, HumanInput
+
+NO_STORE = Path("none")
+
+
+GivenOption = Literal["entities", "exclude", "detector"]
+
+
+SCANNED = 200
+"""Records, evenly apart by position."""
+
+
+MOST_CHARACTERS = 2000
+"""Of a record, from its beginning, so that long ones take no minutes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Detector:
+    """How to look for what is sensitive.
+
+    Attributes:
+        tier: What counts as sensitive.
+        pipeline: A spaCy pipeline; None for the default one.
+        ner: What finds entities in place of the pipeline; None for the pipeline itself.
+        allow: Lists of terms that are not sensitive.
+        deny: Lists of terms that always are.
+        speaker_labels: Words that are labels of speakers before a colon at the start of a line; see `structure`.
+        label_filter: Which spans count.
+        executor: Where to read.
+        store: A private folder to keep what spaCy and the recognisers find in, and to look it up; None for none.
+        crosscheck: A language model to ask about what is not flagged; None to ask nobody.
+        file: The file of --detector, for commands that are proposed.
+    """
+
+    tier: Tier = DEFAULT_TIER
+    pipeline: str | None = None
+    ner: Ner | None = None
+    allow: tuple[Path, ...] = ()
+    deny: tuple[Path, ...] = ()
+    speaker_labels: tuple[str, ...] = ()
+    label_filter: LabelFilter = ALL_LABELS
+    executor: Executor = THIS_PROCESS
+    store: Path | None = None
+    crosscheck: CrosscheckSettings | None = None
+    file: Path | None = None
+
+
+def make_detector(
+    options: DetectionOptions,
+    corpus: Path,
+    *,
+    run_on: str = "local",
+    recipe: str | None = None,
+    settings: DetectorSettings | None = None,
+) -> Detector:
+    """The detector that the options ask for, on this corpus.
+
+    Args:
+        run_on: As for `make_executor`.
+        recipe: The recipe's name; its default tier differs.
+        settings: Those of the file of --detector, if it was read already.
+
+    Raises:
+        UsageError: Options contradict each other, a label is not known, or Ray or presidio is not installed.
+        InputError: The file of --detector cannot be used.
+    """
+    settings = settings or read_detector(options.detector)
+    return Detector(
+        tier=options.tier or default_tier(recipe),
+        speaker_labels=settings.speaker_labels,
+        label_filter=_label_filter(options, settings),
+        allow=options.allow,
+        deny=options.deny,
+        pipeline=settings.spacy_pipeline,
+        ner=None if settings.ner is None else parse_ner(settings.ner),
+        executor=make_executor(run_on, options.workers),
+        store=_store(options.store, corpus),
+        crosscheck=settings.crosscheck,
+        file=options.detector,
+    )
+
+
+def default_tier(recipe: str | None) -> Tier:
+    """What counts as sensitive where nobody says."""
+    return PAPER_TIER if recipe == "atdp" else DEFAULT_TIER
+
+
+def _label_filter(options: DetectionOptions, settings: DetectorSettings) -> LabelFilter:
+    known = LABELS if settings.spacy_pipeline is None and settings.ner is None else None
+    entities = () if options.entities is None else parse_labels("entities", options.entities, known)
+    exclude = () if options.exclude is None else parse_labels("exclude", options.exclude, known)
+    if both := sorted(set(entities) & set(exclude)):
+        raise UsageError(f"--entities and --exclude both name {both[0]}.", "Leave it out of one of them.")
+    return LabelFilter(entities=entities, exclude=exclude, min_confidence=settings.min_confidence)
+
+
+def _store(given: Path | None, corpus: Path) -> Path | None:
+    if given == NO_STORE:
+        return None
+    if given is None:
+        return private_folder(corpus)
+    if given.suffix != ".private":
+        raise UsageError(
+            f"--store {given} does not end in .private.",
+            f"What was found says something about the records and stays with you; call it {given}.private.",
+        )
+    return given
+
+
+def flags_of(detector: Detector, *, spans: bool, review: bool, extra_spans: bool = False) -> Flags:
+    """What flags the records of a run.
+
+    Args:
+        spans: Whether a file has them, in the detector's place.
+        review: Whether people review them each epoch.
+        extra_spans: Whether files have more of them.
+    """
+    return Flags(
+        detector=None if spans else text_identity(detector.pipeline, _settings_of(detector)),
+        tier=detector.tier.value,
+        human=human_input(detector, spans=spans, review=review, extra_spans=extra_spans),
+        crosscheck=detector.crosscheck is not None,
+    )
+
+
+def _settings_of(detector: Detector) -> dict[str, object]:
+    """Settings that change what is flagged, those that are not the default."""
+    labels = detector.label_filter
+    settings = {
+        "ner": None if detector.ner is None else detector.ner.identity(),
+        "speaker_labels": sorted(set(detector.speaker_labels)),
+        "entities": labels.entities,
+        "exclude": labels.exclude,
+        "min_confidence": labels.min_confidence,
+    }
+    return {name: value for name, value in settings.items() if value}
+
+
+def options_given(detector: Detector) -> "dict[GivenOption, str]":
+    """The options that change what is flagged, beside --tier, --allow and --deny, as the command line takes them."""
+    labels = detector.label_filter
+    values: dict[GivenOption, str] = {
+        "entities": ",".join(labels.entities),
+        "exclude": ",".join(labels.exclude),
+        "detector": "" if detector.file is None else str(real_path(detector.file)),
+    }
+    return {name: value for name, value in values.items() if value}
+
+
+def human_input(detector: Detector, *, spans: bool, review: bool, extra_spans: bool = False) -> tuple[HumanInput, ...]:
+    """The options by which people, who may have read the corpus, had a say in what is sensitive; see `flags_of`."""
+    given: dict[HumanInput, object] = {
+        "allow": detector.allow,
+        "deny": detector.deny,
+        "spans": spans,
+        "extra-spans": extra_spans,
+        "review-each-epoch": review,
+    }
+    return tuple(option for option, value in given.items() if value)
+
+
+def check_detector(detector: Detector) -> None:
+    """Refuse lists and a pipeline that cannot be used, before spaCy is loaded.
+
+    Raises:
+        InputError: A list cannot be read, the pipeline is not installed, or a folder holds no token classifier.
+        UsageError: Presidio is not installed.
+    """
+    for file in (*detector.allow, *detector.deny):
+        read_terms(file)
+    installed_pipeline(detector.pipeline)
+    if detector.ner is not None:
+        detector.ner.check()
+
+
+def detector_pipeline(detector: Detector, pipeline: Any) -> Any:
+    """What `run_detector` takes.
+
+    Args:
+        detector: How to look.
+        pipeline: `load_pipeline(detector.pipeline)`.
+
+    Raises:
+        InputError: The folder of ner holds no token classifier, or a damaged one.
+        UsageError: Presidio is not installed.
+    """
+    return with_entities(pipeline, detector.ner)
+
+
+def run_detector(
+    records: Iterable[Record],
+    detector: Detector,
+    pipeline: Any,
+    notify: Notify,
+    *,
+    total: int | None = None,
+    folder: Path | None = None,
+    counts: Counts | None = None,
+    findings: Mapping[str, Finding] | None = None,
+) -> Iterator[Detection]:
+    """What is sensitive in each record, at every tier, in the order of the records.
+
+    Args:
+        records: The records.
+        detector: How to look.
+        pipeline: From `detector_pipeline`.
+        notify: Called with how many records are done.
+        total: How many records there are, where that is known.
+        folder: A private folder for what a later run can use.
+        counts: Counted up by the cross-check.
+        findings: What `scan` found in some records, by their text; these are not read again. None for none.
+    """
+
+    def lookup(record: Record) -> Finding | None:
+        finding = (findings or {}).get(record.text)
+        return None if finding is None else replace(finding, record=record)
+
+    allow = [term for file in detector.allow for term in read_terms(file)]
+    reads = (pipeline.pipeline if isinstance(pipeline, EntityPipeline) else pipeline).meta["lang"]
+    detect = partial(
+        detect_records,
+        watched_language(records, reads, lambda language: notify(_wrong_language(language, reads))),
+        pipeline=pipeline,
+        engine=text_engine(detector.executor),
+        allow=allow,
+        deny=[term for file in detector.deny for term in read_terms(file)],
+        speaker_labels=detector.speaker_labels,
+        label_filter=detector.label_filter,
+        notify=notify,
+        total=total,
+    )
+    store = detector.store
+    detections = detect(lookup=lookup) if store is None else _stored(detect, lookup, store, pipeline, notify)
+    if detector.crosscheck is None:
+        return detections
+    return cross_checked(
+        detections,
+        detector.crosscheck,
+        counts or Counts(),
+        notify,
+        tier=detector.tier,
+        allow=allow,
+        folder=detector.store or folder,
+    )
+
+
+def _wrong_language(language: Language, reads: str) -> ChoiceWarning:
+    known = LANGUAGES.get(reads)
+    advice = (
+        f'Use spacy_pipeline = "{language.pipeline}" in --detector, once it is installed.'
+        if language.pipeline is not None
+        else "spaCy has no full pipeline for it: check what is flagged, and add --deny lists."
+    )
+    expected = reads if known is None else known.name
+    reason = f"The text looks like {language.name}, and the pipeline reads {expected}: most names are missed. {advice}"
+    return ChoiceWarning(what="language", reason=reason)
+
+
+def _stored(
+    detect: Callable[..., Iterator[Detection]], lookup: LookupFinding, folder: Path, pipeline: Any, notify: Notify
+) -> Iterator[Detection]:
+    with opened_store(folder, pipeline, notify) as store:
+        yield from detect(lookup=partial(_stored_finding, store, lookup), store=store.put)
+
+
+def _stored_finding(store: SpanStore, lookup: LookupFinding, record: Record) -> Finding | None:
+    finding = store.get(record)
+    if finding is None and (finding := lookup(record)) is not None:
+        store.put(finding)
+    return finding
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlaggedShare:
+    """The share of the characters that are flagged in so many records, in [0, 1]. It says something about the text."""
+
+    records: int
+    share: float
+
+
+def flagged_share(
+    records: Sequence[Record], detector: Detector, pipeline: Any, notify: Notify
+) -> tuple[FlaggedShare, Mapping[str, Finding]]:
+    """The share in `SCANNED` of the records, and what was found in them, by their text, for `run_detector`.
+
+    What a store has is not read again; nothing is written, and no language model asked.
+
+    Args:
+        detector: How to look.
+        pipeline: From `detector_pipeline`.
+        notify: Hears only what a user might not expect, as that the text is of another language.
+    """
+    count = min(SCANNED, len(records))
+    chosen = [records[number * len(records) // count] for number in range(count)]
+    begun = [replace(record, text=record.text[:MOST_CHARACTERS]) for record in chosen]
+    alone = replace(detector, crosscheck=None, executor=THIS_PROCESS, store=None)
+    with _lookup_in(detector.store, pipeline) as lookup:
+        findings = {finding.record.text: finding for finding in scan(begun, pipeline=pipeline, lookup=lookup)}
+    characters, flagged = 0, 0
+    for detection in run_detector(begun, alone, pipeline, _only_warnings(notify), findings=findings):
+        characters += len(detection.record.text)
+        flagged += sum(span.end - span.start for span in merge(at_tier(detection.spans, alone.tier)))
+    return FlaggedShare(records=len(chosen), share=flagged / max(1, characters)), findings
+
+
+@contextmanager
+def _lookup_in(folder: Path | None, pipeline: Any) -> Iterator[LookupFinding]:
+    """Looks up what a store has; of None nothing."""
+    if folder is None:
+        yield lambda _: None
+        return
+    with opened_store(folder, pipeline, read_only=True) as store:
+        yield store.get
+
+
+def _only_warnings(notify: Notify) -> Notify:
+    def hear(event: Event) -> None:
+        if isinstance(event, ChoiceWarning):
+            notify(event)
+
+    return hear

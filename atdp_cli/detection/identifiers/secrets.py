@@ -1,0 +1,104 @@
+"""Keys and tokens of well-known services."""
+
+import re
+from collections.abc import Iterator
+
+from atdp_cli.corpus.spans import Range
+from atdp_cli.detection.identifiers.recogniser import Recogniser, either, pattern, recogniser
+
+
+def _is_varied(match: re.Match[str]) -> bool:
+    """Not `aaaaaaaa` or the like, which stand for a key in a manual."""
+    return len(set(match["value"])) >= 8
+
+
+KEYS: dict[str, Recogniser] = {
+    # AWS access key ids, then the secret that goes with one.
+    "aws_id": pattern("API_KEY", r"(?<!\w) (?:AKIA|ASIA|AGPA|AIDA|AROA|AIPA|ANPA|ANVA)[A-Z0-9]{16} (?!\w)"),
+    "aws_secret": pattern(
+        "API_KEY",
+        r"""(?i)aws[ _-]?secret(?:[ _-]?access)?(?:[ _-]?key)? ["']? (?:\s{0,3}[:=]|\sis)? \s{0,3} ["']?
+        (?P<value>[A-Za-z0-9/+=]{40}) (?![A-Za-z0-9/+=])""",
+        check=_is_varied,
+    ),
+    # GitHub.
+    "github": pattern("API_KEY", r"(?<!\w) gh[pousr]_[A-Za-z0-9]{36,255} (?!\w)"),
+    "github_fine_grained": pattern("API_KEY", r"(?<!\w) github_pat_\w{22,255} (?!\w)"),
+    # GitLab, npm, PyPI, Hugging Face: personal access tokens.
+    "gitlab": pattern("API_KEY", r"(?<!\w) gl(?:pat|ptt|dt|rt|ft|cbt|oas|soat)-[\w-]{20,64} (?![\w-])"),
+    "npm": pattern("API_KEY", r"(?<!\w) npm_[A-Za-z0-9]{36} (?!\w)"),
+    "pypi": pattern("API_KEY", r"(?<!\w) pypi-AgEI[\w-]{50,255} (?![\w-])"),
+    "hugging_face": pattern("API_KEY", r"(?<!\w) hf_[A-Za-z0-9]{34,40} (?!\w)"),
+    # OpenAI, Anthropic and those that copy their form: a digit tells a key from hyphenated words.
+    "openai": pattern("API_KEY", r"(?<![\w-]) sk-(?=[A-Za-z_-]{0,64}[0-9])[\w-]{20,200} (?![\w-])"),
+    # Slack.
+    "slack": pattern("API_KEY", r"(?<!\w) (?:xox[abceoprs]|xapp)-[A-Za-z0-9-]{10,250} (?!\w)"),
+    "slack_webhook": pattern("API_KEY", r"hooks\.slack\.com/services/ (?P<value>[A-Za-z0-9/]{20,100})"),
+    # Google.
+    "google": pattern("API_KEY", r"(?<!\w) AIza[0-9A-Za-z_-]{35} (?![\w-])"),
+    # What Google's sign-in gives, and the secret of the program that asks for it.
+    "google_oauth": pattern("API_KEY", r"(?<!\w) ya29\.[\w-]{20,1024} (?![\w-])"),
+    "google_client": pattern("API_KEY", r"(?<!\w) GOCSPX-[\w-]{28} (?![\w-])"),
+    # Stripe, and the secret that signs its webhooks.
+    "stripe": pattern("API_KEY", r"(?<!\w) (?:sk|rk|pk)_(?:live|test)_[0-9A-Za-z]{10,247} (?!\w)"),
+    "stripe_webhook": pattern("API_KEY", r"(?<!\w) whsec_[0-9A-Za-z+/=]{24,80} (?![\w+/=])"),
+    # SendGrid, Twilio, Telegram.
+    "sendgrid": pattern("API_KEY", r"(?<![\w.]) SG\.[\w-]{16,32}\.[\w-]{32,64} (?![\w-])"),
+    "twilio": pattern("API_KEY", r"(?<!\w) (?:AC|SK)[0-9a-f]{32} (?!\w)"),
+    "telegram": pattern("API_KEY", r"(?<![\w:]) [0-9]{8,10}:AA[\w-]{33} (?![\w-])"),
+    # Azure's storage, in a connection string.
+    "azure_storage": pattern("API_KEY", r"AccountKey=(?P<value>[A-Za-z0-9+/]{86}==)(?!=)"),
+    # Any other, by what stands before it: the header of a request, or the name of a setting.
+    "authorization": pattern(
+        "API_KEY",
+        r"""(?i)(?<!\w) authorization ["']? \s{0,2} [:=] \s{0,2} ["']? (?:bearer|basic|token) [ ]{1,2}
+        (?P<value> [\w.~+/-]{8,4096}={0,2} (?<!\.) )""",
+    ),
+    "setting": pattern(
+        "API_KEY",
+        rf"""(?i)(?<![A-Za-z0-9])
+        {either("key kinds")}
+        [ _-]? (?:key|token|secret)(?:[ _-]?(?:id|value|key))? ["']?
+        \s{{0,3}} (?: [:=] | (?:is|was)(?!\w) ) \s{{0,3}} ["'`]?
+        (?P<value> (?=[\w.+/~-]{{0,127}}?[0-9])
+        (?=[\w.+/~-]{{0,127}}?[A-Za-z]) [\w.+/~-]{{16,512}}={{0,2}} (?<!\.) ) (?!\w)""",
+        check=_is_varied,
+    ),
+    # JSON Web Tokens (RFC 7519): header and payload are JSON objects, so both begin with {" in base64.
+    "jwt": pattern("JWT", r"(?<![\w-]) eyJ[\w-]{8,4096}+ \. eyJ[\w-]{4,8192}+ \. [\w-]{0,4096}+"),
+}
+
+
+_KEY = r"(?:[A-Z0-9]{1,16}[ ]){0,4}PRIVATE[ ]KEY(?:[ ]BLOCK)?"
+
+
+_BEGIN = re.compile(rf"-----BEGIN[ ]{_KEY}-----|----[ ]BEGIN[ ]{_KEY}[ ]----")
+
+
+_HEADER = r"(?:Proc-Type|DEK-Info|Comment|Subject|Version|Hash|Charset):[ ][^\n]{0,120}\n"
+
+
+_BODY = re.compile(rf"(?:{_HEADER}|[A-Za-z0-9+/=\s]|\\[nr])*+")
+
+
+_END = re.compile(rf"-----END[ ]{_KEY}-----|----[ ]END[ ]{_KEY}[ ]----")
+
+
+@recogniser("PRIVATE_KEY")
+def private_key(text: str) -> Iterator[Range]:
+    """PEM blocks of private keys (RFC 7468) and those of SSH, also where the end is missing."""
+    position = 0
+    while begin := _BEGIN.search(text, position):
+        body = _BODY.match(text, begin.end())
+        position = body.end() if body else begin.end()
+        if end := _END.match(text, position):
+            position = end.end()
+        yield begin.start(), begin.start() + len(text[begin.start() : position].rstrip())
+
+
+# The part of a PuTTY key file that is secret.
+putty_key = pattern(
+    "PRIVATE_KEY",
+    r"Private-Lines:[ ]\d{1,3}\r?\n"
+    r"(?P<value> (?:[A-Za-z0-9+/=]{16,64}\r?\n){0,200} [A-Za-z0-9+/=]{4,64} (?![\w+/=:-]) )",
+)

@@ -1,0 +1,163 @@
+"""`atdp redact` as a function: a corpus, or texts in memory, with placeholders over what is sensitive."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from atdp_cli.corpus.edits import Edit
+from atdp_cli.corpus.record import Record
+from atdp_cli.corpus.rewrite import rewrite_corpus
+from atdp_cli.corpus.spans import Span, at_tier, merge
+from atdp_cli.detection.crosscheck.request import check_crosscheck
+from atdp_cli.detection.detector import (
+    NO_STORE,
+    Detector,
+    check_detector,
+    detector_pipeline,
+    make_detector,
+    run_detector,
+)
+from atdp_cli.detection.options import (
+    DetectionOptions,
+    ExecutorOptions,
+    ReadingOptions,
+    ReplacingOptions,
+    SpanFileOptions,
+)
+from atdp_cli.detection.results import RedactionSummary
+from atdp_cli.detection.run import CorpusSource, DetectionCounts, corpus_source, count_skipped, no_counts, run_over
+from atdp_cli.detection.scan import load_pipeline
+from atdp_cli.detection.span_file import read_spans
+from atdp_cli.errors import UsageError
+from atdp_cli.events import Notify, ignore
+from atdp_cli.files.atomic_write import check_new, same_file
+from atdp_cli.files.corpus_file import Writable
+from atdp_cli.replacement.edits import edits, redact_text
+from atdp_cli.replacement.placeholders import Masking, Style, fresh_masking, read_or_create_key
+from atdp_cli.settings import OUTPUT, Option
+
+
+class RedactOptions(DetectionOptions, ExecutorOptions, ReadingOptions, SpanFileOptions, ReplacingOptions):
+    """The options of `atdp redact`."""
+
+    output: Annotated[Path, Option(OUTPUT, main=True, flags=("--output", "-o"))]
+    """The redacted corpus, in the same format; - for standard output, escaped where that is a terminal."""
+
+    style: Annotated[Style, Option(OUTPUT, main=True, metavar="STYLE")] = Style.LABEL
+    """Placeholders: label, as [PERSON]; angle, <PERSON>; numbered, [PERSON_1], equal texts of a record alike;
+    pseudonym, [PERSON_k7f2q4xa], equal texts of all records alike, by a keyed hash. Numbered leaks which mentions of a
+    record are the same (equality and co-reference), pseudonym which of the whole corpus."""
+
+    pseudonym_key: Annotated[Path | None, Option(OUTPUT)] = None
+    """File of the key for pseudonyms, 32 bytes or more, created if it does not exist. Corpora with one key share their
+    pseudonyms; who has it can test guesses. Default: a random key, thrown away."""
+
+
+class RedactRequest(RedactOptions):
+    """What `redact` is asked for."""
+
+    corpus: Path
+
+
+def redact(
+    request: RedactRequest, notify: Notify = ignore, stream: Writable | None = None
+) -> tuple[RedactionSummary, DetectionCounts]:
+    """Write a corpus with placeholders over its sensitive spans, and count its records.
+
+    What is skipped is left out: a line that cannot be read cannot be called redacted.
+
+    Args:
+        request: What to redact, and how.
+        notify: Called with how many records are done.
+        stream: Where it is written, in place of the file.
+
+    Returns:
+        What `--json` prints, and the counts behind it.
+
+    Raises:
+        UsageError: The output exists, or there is a key without pseudonyms or in the place of the output; the shard
+            would replace the corpus, or have pseudonyms of its own.
+        InputError: The corpus, the spans or the key cannot be used.
+    """
+    corpus, detector = (
+        corpus_source(request, request.corpus),
+        make_detector(request, request.corpus, run_on=request.run_on),
+    )
+    output, spans = stream or request.output, request.spans
+    if isinstance(output, Path):
+        check_new(output, force=request.force)
+    if corpus.shard is not None:
+        _check_part(corpus, output, request.style, request.pseudonym_key)
+    check_crosscheck(detector.crosscheck, spans=spans is not None)
+    if spans is None:
+        check_detector(detector)
+    masking = _masking(request.style, request.pseudonym_key, output)
+    counts = no_counts(detector)
+
+    def changes(records: Iterator[Record]) -> Iterator[Sequence[Edit]]:
+        for record, of_record in spans_of_records(records, corpus, detector, notify, counts, spans):
+            counts.flagged.add(record.text, merge(of_record))
+            yield edits(record.text, of_record, masking)
+
+    skip = count_skipped(corpus, counts)
+    counts.records = rewrite_corpus(corpus.path, output, changes, corpus, skip, replace=request.force)
+    summary = RedactionSummary(
+        output=str(output) if isinstance(output, Path) else None,
+        records=counts.records,
+        skipped=counts.skipped,
+        crosscheck=counts.crosscheck_counts(),
+    )
+    return summary, counts
+
+
+def redact_texts(texts: Sequence[str], options: DetectionOptions | None = None, notify: Notify = ignore) -> list[str]:
+    """Texts in memory with placeholders over what is sensitive in them, in their order.
+
+    Nothing is kept, unless `options.store` names a folder.
+    """
+    options = options or DetectionOptions()
+    detector = make_detector(options.fill({"store": NO_STORE}), Path())
+    check_detector(detector)
+    records = (Record(str(number), text) for number, text in enumerate(texts, start=1))
+    pipeline = detector_pipeline(detector, load_pipeline(detector.pipeline))
+    detections = run_detector(records, detector, pipeline, notify, total=len(texts))
+    return [redact_text(each.record.text, at_tier(each.spans, detector.tier)).text for each in detections]
+
+
+def spans_of_records(  # noqa: PLR0917 - what a corpus is redacted by
+    records: Iterator[Record],
+    corpus: CorpusSource,
+    detector: Detector,
+    notify: Notify,
+    counts: DetectionCounts,
+    spans: Path | None,
+) -> Iterator[tuple[Record, Sequence[Span]]]:
+    """Each record with what is sensitive in it, from a file of spans or by the detector, in the records' order."""
+    if spans is not None:
+        for record, of_record in read_spans(spans, records):
+            yield record, detector.label_filter.apply(of_record)
+        return
+    for detection in run_over(records, corpus, detector, notify, counts):
+        yield detection.record, at_tier(detection.spans, detector.tier)
+
+
+def _check_part(corpus: CorpusSource, output: Path | Writable, style: Style, pseudonym_key: Path | None) -> None:
+    if isinstance(output, Path) and same_file(output, corpus.path):
+        raise UsageError(
+            "--output names the corpus, but --shard reads only a part of it.", "Write the part to another file."
+        )
+    if style is Style.PSEUDONYM and pseudonym_key is None:
+        raise UsageError(
+            "--shard with pseudonyms of a random key would give every part other names.",
+            "Give all parts the same --pseudonym-key.",
+        )
+
+
+def _masking(style: Style, pseudonym_key: Path | None, output: Path | Writable) -> Masking:
+    if pseudonym_key is None:
+        return fresh_masking(style)
+    if style is not Style.PSEUDONYM:
+        raise UsageError("--pseudonym-key goes with --style pseudonym.", "Add that style, or leave the key out.")
+    if isinstance(output, Path) and same_file(pseudonym_key, output):
+        raise UsageError("--pseudonym-key and --output name the same file.", "Keep the key elsewhere.")
+    return Masking(style, read_or_create_key(pseudonym_key))

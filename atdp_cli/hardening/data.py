@@ -1,0 +1,221 @@
+"""What the stages of a run read: spans, windows, and the planted canaries among them."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from transformers import PreTrainedTokenizerFast
+
+from atdp_cli.audit.manifest import Manifest, token_mismatch, tokens_after
+from atdp_cli.corpus.spans import FlaggedRecord
+from atdp_cli.corpus.split import Split
+from atdp_cli.errors import InputError, UsageError
+from atdp_cli.events import ChoiceWarning, Notify
+from atdp_cli.hardening.broadcast import main_process_first
+from atdp_cli.hardening.encode import Encoding, Windows, encode, flag_corpus
+from atdp_cli.hardening.measure import Yardstick, mark_sentence
+from atdp_cli.hardening.model import LoadedModel, reads_one_text
+from atdp_cli.hardening.plan import Planned
+from atdp_cli.hardening.ranked_values import pick_ranked
+from atdp_cli.hardening.streams import Streams
+from atdp_cli.memorisation.ranks import spread
+from atdp_cli.model.chat import chat_template_for
+from atdp_cli.model.checkpoint import Checkpoint, context_length
+from atdp_cli.model.windows import Window, check_alignment
+from atdp_cli.replacement.decoys import WITHOUT, Choose, integer_draws, public_draws, uniformly
+from atdp_cli.reporting.document import MADE_UP_SENTENCE
+from atdp_cli.training.plan import StagePlan
+from atdp_cli.training.recipe import DecoyEquality, TextVariant, reads_records
+
+T = TypeVar("T")
+
+
+EpochData = Callable[[StagePlan, int, Choose], Sequence[Windows]]
+"""(stage, epoch, what decoys are drawn with) → the training records' windows as the current term lists flag them."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RunData:
+    """What the stages read, one entry a training record for each text, and the held-out windows.
+
+    Attributes:
+        pipeline: The spaCy pipeline; None where the run reads spans from a file and needs none.
+        flagged: All records, the held-out ones too, with their spans.
+        trained: Those of the training records.
+        held_out_records: Those of the held-out records.
+        training: Windows of the training records, by text.
+        yardstick: What the model is measured on before and after.
+        planted: How many training records carry each canary; None where there is no manifest or no raw text is read.
+        sentence: The made-up sentence; none for a model that reads one text and writes another.
+    """
+
+    pipeline: Any
+    encoding: Encoding
+    flagged: tuple[FlaggedRecord, ...]
+    trained: tuple[FlaggedRecord, ...]
+    held_out_records: tuple[FlaggedRecord, ...]
+    training: Mapping[TextVariant, Sequence[Windows]]
+    yardstick: Yardstick
+    planted: tuple[int, ...] | None
+    sentence: Windows
+
+    def decoys(self, choose: Choose, equality: DecoyEquality | None = None) -> Sequence[Windows]:
+        """The training records with decoys; each epoch draws its own."""
+        return encode(self.trained, TextVariant.DECOY, self.encoding, choose, equality)
+
+    def held_out_decoys(self, choose: Choose, equality: DecoyEquality | None, *, most: int) -> Sequence[Window]:
+        """Windows of at most so many held-out records, evenly apart by position, with decoys."""
+        records = [self.held_out_records[place] for place in spread(len(self.held_out_records), most)]
+        return [
+            each for windows in encode(records, TextVariant.DECOY, self.encoding, choose, equality) for each in windows
+        ]
+
+    @property
+    def unread(self) -> int:
+        """Training records of which no text has a token to learn from."""
+        return sum(not any(windows) for windows in zip(*self.training.values(), strict=True))
+
+
+def prepare_data(planned: Planned, loaded: LoadedModel, streams: Streams, notify: Notify) -> RunData:
+    """Find the spans, cut every record into windows, and check that planted canaries are among them.
+
+    Raises:
+        InputError: No held-out record has a token, the manifest was made for other tokens, or decoys are wanted for
+            spans of a contextual tier.
+    """
+    request, split, checkpoint, pipeline = planned.request, planned.split, loaded.checkpoint, loaded.pipeline
+    tokenizer = checkpoint.tokenizer
+    check_alignment(tokenizer)
+    encoding = _encoding(planned, checkpoint)
+    if planned.manifest is not None:
+        _check_learnt(planned.manifest, encoding)
+    with_sentence = reads_one_text(checkpoint)
+    with main_process_first(request.ranks):
+        flagged = flag_corpus(split, request, pipeline, notify, loaded.findings)
+    trained = training_records(flagged, split)
+    texts = {stage.stage.text for stage in planned.plan.training if reads_records(stage.stage)}
+    if TextVariant.DECOY in texts:
+        _check_decoys(flagged)
+    # These decoys are weighed, and never trained on: each epoch draws its own.
+    choose = uniformly(integer_draws(streams.stream(0, "decoys")))
+    training = {text: encode(trained, text, encoding, choose) for text in sorted(texts)}
+    held_out_records = tuple(record for place, record in enumerate(flagged) if place in split.held_out)
+    yardstick = Yardstick(
+        held_out=_held_out(held_out_records, encoding),
+        decoyed=_held_out_with_decoys(held_out_records, encoding),
+        ranked=pick_ranked(planned, trained, held_out_records, encoding)
+        if TextVariant.DECOY in texts and with_sentence
+        else None,
+    )
+    planted = None
+    if planned.manifest is not None:
+        # Where only decoys or placeholders are read the corpus must still be the one that was planted.
+        raw = training.get(TextVariant.RAW) or (encode(trained, TextVariant.RAW, encoding) if training else ())
+        planted = _planted(planned.manifest, request.manifest, raw, tokenizer, notify)
+    return RunData(
+        pipeline=pipeline,
+        encoding=encoding,
+        flagged=flagged,
+        trained=trained,
+        held_out_records=held_out_records,
+        training=training,
+        yardstick=yardstick,
+        planted=planted if TextVariant.RAW in training else None,
+        sentence=mark_sentence(MADE_UP_SENTENCE, request.detector, checkpoint, pipeline) if with_sentence else (),
+    )
+
+
+def training_records(records: Sequence[T], split: Split) -> tuple[T, ...]:
+    """Those of all records, in their order, that are not held out."""
+    return tuple(record for position, record in enumerate(records) if position not in split.held_out)
+
+
+def _held_out(records: Sequence[FlaggedRecord], encoding: Encoding) -> list[Window]:
+    windows = [window for windows in encode(records, TextVariant.RAW, encoding) for window in windows]
+    if not any(window.targets.any() for window in windows):
+        raise InputError("No held-out record has a token to predict.", "Give another --eval-data, or more records.")
+    return windows
+
+
+def _encoding(planned: Planned, checkpoint: Checkpoint) -> Encoding:
+    """How this run's records become windows."""
+    config, request = checkpoint.model.config, planned.request
+    chat = chat_template_for(planned.split, checkpoint.tokenizer, request.chat_template)
+    if chat is not None and config.is_encoder_decoder:
+        raise UsageError(
+            "Conversations are learnt by decoders, and the model is an encoder-decoder one.",
+            "Give fields of text by --source-field and --text-field.",
+        )
+    return Encoding(
+        tokenizer=checkpoint.tokenizer,
+        context=context_length(checkpoint.model),
+        windows=request.max_windows,
+        start=config.decoder_start_token_id if config.is_encoder_decoder else None,
+        chat=chat,
+        loss_on=request.loss_on or "assistant",
+    )
+
+
+def _held_out_with_decoys(records: Sequence[FlaggedRecord], encoding: Encoding) -> list[Window]:
+    if _without_decoys(records):
+        return []
+    choose = uniformly(public_draws("held-out decoys"))
+    return [window for windows in encode(records, TextVariant.DECOY, encoding, choose) for window in windows]
+
+
+def _without_decoys(records: Sequence[FlaggedRecord]) -> list[str]:
+    return sorted({span.label for record in records for span in record.spans} & WITHOUT)
+
+
+def _check_decoys(records: Sequence[FlaggedRecord]) -> None:
+    """A file of spans may come from any tier."""
+    if contextual := _without_decoys(records):
+        raise InputError(
+            f"The spans hold words of a contextual tier ({', '.join(contextual)}), and decoys stand for entities.",
+            "Write them again by atdp detect --tier high-entity.",
+        )
+
+
+def _check_learnt(manifest: Manifest, encoding: Encoding) -> None:
+    said = manifest.conversation
+    if said is not None and encoding.loss_on == "assistant" and said.role != "assistant":
+        raise UsageError(
+            f"The canaries of --manifest are said by the {said.role}, and --loss-on assistant learns nothing of them.",
+            "Use --loss-on all; or leave --manifest out, and audit what a model knows that only read them.",
+        )
+
+
+def _planted(
+    manifest: Manifest,
+    path: Path | None,
+    training: Sequence[Windows],
+    tokenizer: PreTrainedTokenizerFast,
+    notify: Notify,
+) -> tuple[int, ...] | None:
+    """How many training records carry each canary, token for token; None where no record is read."""
+    if problem := token_mismatch(manifest, tokenizer):
+        raise InputError(problem, "Plant the canaries again with --tokenizer of this model.")
+    if not training:
+        return None
+    end = tokens_after(manifest, tokenizer)
+    records = Counter(tuple(windows[0].token_ids.tolist()) for windows in training if len(windows) == 1)
+    counts = tuple(records[canary.token_ids + end] for canary in manifest.canaries)
+    inside = {canary.token_ids for canary in manifest.canaries if canary.planted}
+    absent = sum(canary.planted and not count for canary, count in zip(manifest.canaries, counts, strict=True))
+    if absent:
+        raise InputError(
+            f"{absent} of {len(counts)} canaries in {path} are in no training record of this corpus.",
+            "Give the whole corpus that plant-canary wrote; with few repeats, hold out another file by --eval-data.",
+        )
+    if any(count and canary.token_ids not in inside for canary, count in zip(manifest.canaries, counts, strict=True)):
+        raise InputError(
+            f"A canary whose coin left it out of the corpus, in {path}, is in its training records.",
+            "Give the corpus and the manifest that one plant-canary wrote together.",
+        )
+    repeats = sum(canary.repeats * canary.planted for canary in manifest.canaries)
+    trained = sum(records[token_ids + end] for token_ids in inside)
+    if trained < repeats:
+        notify(ChoiceWarning(what="canaries", reason=f"{trained} of {repeats} repeats train; the others are held out"))
+    return counts

@@ -1,0 +1,223 @@
+"""From records to windows: detection, redaction and tokens, each record on its own."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, repeat
+from pathlib import Path
+from typing import Any, Literal
+
+from transformers import PreTrainedTokenizerFast
+
+from atdp_cli.corpus.edits import EditedText
+from atdp_cli.corpus.record import Record, read_records
+from atdp_cli.corpus.spans import MEMORISED, FlaggedRecord, Range, Span, Tier, at_tier
+from atdp_cli.corpus.split import Split
+from atdp_cli.detection.detect import PLACEHOLDERS, Detection
+from atdp_cli.detection.detector import run_detector
+from atdp_cli.detection.scan import Finding
+from atdp_cli.detection.span_file import read_spans
+from atdp_cli.detection.word_lists import function_word_characters
+from atdp_cli.events import Notify
+from atdp_cli.files.private import private_folder
+from atdp_cli.hardening.request import SettledRequest
+from atdp_cli.memorisation.results import MAP
+from atdp_cli.model.chat import (
+    ASSISTANT,
+    ChatTemplate,
+    in_rendered,
+    render_record,
+)
+from atdp_cli.model.windows import Marks, Window, encode_pair, encode_rendered, encode_windows
+from atdp_cli.replacement.decoys import Choose, decoy_text
+from atdp_cli.replacement.edits import redact_text, turns_after, unedited
+from atdp_cli.replacement.equality import equal_decoys
+from atdp_cli.training.recipe import DecoyEquality, TextVariant
+
+Windows = tuple[Window, ...]
+
+
+LossOn = Literal["assistant", "all"]
+"""Whose messages of a conversation are learnt."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Encoding:
+    """How records become windows.
+
+    Attributes:
+        context: The longest window, in tokens.
+        windows: How many windows a record may have.
+        start: The token that the decoder of an encoder-decoder model starts with; None for other models.
+        chat: What renders conversations; None where the corpus has none.
+        loss_on: Whose messages are learnt.
+    """
+
+    tokenizer: PreTrainedTokenizerFast
+    context: int
+    windows: int
+    start: int | None = None
+    chat: ChatTemplate | None = None
+    loss_on: LossOn = "assistant"
+
+
+def flag_corpus(
+    split: Split,
+    request: SettledRequest,
+    pipeline: Any,
+    notify: Notify,
+    findings: Mapping[str, Finding] | None = None,
+) -> tuple[FlaggedRecord, ...]:
+    """Each record with its sensitive spans, detected or read from files, in the order of the records.
+
+    Args:
+        findings: What the pipeline found already, by the text of the record; None for nothing.
+    """
+    flagged = _flag_records(split, request, pipeline, notify, findings)
+    for file in request.extra_spans:
+        # A file covers --data; the records of --eval-data stand behind those.
+        places = (tuple(map(_memorised, spans)) for spans in _spans_in(file, split, request))
+        more = (*places, *repeat((), len(split.held_out)))
+        flagged = tuple(
+            replace(record, spans=tuple(sorted((*record.spans, *spans))))
+            for record, spans in zip(flagged, more, strict=False)
+        )
+    return flagged
+
+
+def _memorised(span: Span) -> Span:
+    """A place of a map, whatever a detector calls it, as one that the model remembers."""
+    return replace(span, label=MEMORISED) if span.source == MAP else span
+
+
+def _spans_in(file: Path, split: Split, request: SettledRequest) -> Iterator[tuple[Span, ...]]:
+    """The spans of a file for each record of --data, whose beginning alone --max-records may take."""
+    corpus = read_records(
+        request.data[0], unit=request.privacy_unit, text_field=request.text_field, turns=request.turns
+    )
+    taken = len(split.records) - (0 if request.eval_data is None else len(split.held_out))
+    return (spans for _, spans in islice(read_spans(file, corpus), taken))
+
+
+def _flag_records(
+    split: Split, request: SettledRequest, pipeline: Any, notify: Notify, findings: Mapping[str, Finding] | None
+) -> tuple[FlaggedRecord, ...]:
+    if request.spans is not None:
+        keep = request.detector.label_filter.apply
+        pairs = zip(split.records, _spans_in(request.spans, split, request), strict=True)
+        return tuple(FlaggedRecord(record, keep(spans)) for record, spans in pairs)
+
+    def detect(records: Sequence[Record]) -> Iterator[Detection]:
+        folder = private_folder(request.data[0])
+        return run_detector(
+            records, request.detector, pipeline, notify, total=len(records), folder=folder, findings=findings
+        )
+
+    return flag(detect(split.records), None if split.sources is None else detect(split.sources), request.detector.tier)
+
+
+def flag(detections: Iterable[Detection], sources: Iterable[Detection] | None, tier: Tier) -> tuple[FlaggedRecord, ...]:
+    """Records with their spans up to a tier, and where they have sources these likewise."""
+    flagged = tuple(FlaggedRecord(detection.record, at_tier(detection.spans, tier)) for detection in detections)
+    if sources is None:
+        return flagged
+    return tuple(
+        replace(record, source=source) for record, source in zip(flagged, flag(sources, None, tier), strict=True)
+    )
+
+
+def encode(
+    flagged: Iterable[FlaggedRecord],
+    text: TextVariant,
+    encoding: Encoding,
+    choose: Choose | None = None,
+    equality: DecoyEquality | None = None,
+) -> tuple[Windows, ...]:
+    """Each record's windows over its raw text, its redacted text, or decoys; one without tokens to predict has none.
+
+    Placeholders are no targets, neither those put in here nor those that an earlier redaction left in the text. Decoys
+    are, and count as sensitive.
+
+    Args:
+        choose: What decoys are drawn with, for text that has them.
+        equality: Within what equal words and numbers have equal decoys; a record and its source are one. None draws
+            each by itself.
+    """
+    if text is not TextVariant.DECOY:
+        return tuple(_windows(index, record, text, encoding) for index, record in enumerate(flagged))
+    if choose is None:
+        raise ValueError("decoys need something to draw them with")
+    return tuple(
+        _windows(index, record, text, encoding, _decoys(record, encoding, choose, equality))
+        for index, record in enumerate(flagged)
+    )
+
+
+def _decoys(
+    flagged: FlaggedRecord, encoding: Encoding, choose: Choose, equality: DecoyEquality | None
+) -> tuple[EditedText, ...]:
+    """A record with decoys, and behind it its source, if an encoder reads one."""
+    sides = (flagged,) if flagged.source is None or encoding.start is None else (flagged, flagged.source)
+    if equality is None:
+        return tuple(decoy_text(side.record.text, side.spans, choose) for side in sides)
+    return equal_decoys([(side.record.text, side.spans) for side in sides], choose)
+
+
+def _windows(
+    index: int,
+    flagged: FlaggedRecord,
+    text: TextVariant,
+    encoding: Encoding,
+    decoys: Sequence[EditedText | None] = (None, None),
+) -> Windows:
+    """A record's windows, of its decoys and those of its source where it has them."""
+    content, marks = _marked(flagged, text, decoys[0])
+    if encoding.chat is not None and flagged.record.turns:
+        return _conversation_windows(index, turns_after(flagged.record, flagged.spans, content), marks, encoding)
+    if flagged.source is None or encoding.start is None:
+        return encode_windows(
+            encoding.tokenizer, index, content.text, marks, context=encoding.context, max_windows=encoding.windows
+        )
+    source, _ = _marked(flagged.source, text, decoys[1])
+    return encode_pair(
+        encoding.tokenizer, index, source.text, content.text, marks, start=encoding.start, context=encoding.context
+    )
+
+
+def _conversation_windows(index: int, record: Record, marks: Marks, encoding: Encoding) -> Windows:
+    """The windows of a conversation as its template renders it.
+
+    Args:
+        record: With the contents that are rendered, which the marks are of.
+    """
+    if encoding.chat is None:
+        raise ValueError("conversations need a chat template")
+    rendered = render_record(encoding.chat, record)
+    starts = [turn.start for turn in record.turns]
+    learnt = [number for number, turn in enumerate(record.turns) if encoding.loss_on == "all" or turn.role == ASSISTANT]
+    return encode_rendered(
+        encoding.chat,
+        index,
+        rendered,
+        Marks(
+            sensitive=in_rendered(rendered, starts, marks.sensitive),
+            function=in_rendered(rendered, starts, marks.function),
+            ignored=in_rendered(rendered, starts, marks.ignored),
+        ),
+        learnt=learnt,
+        context=encoding.context,
+        max_windows=encoding.windows,
+    )
+
+
+def _marked(flagged: FlaggedRecord, text: TextVariant, decoyed: EditedText | None) -> tuple[EditedText, Marks]:
+    if text is TextVariant.REDACTED:
+        redacted = redact_text(flagged.record.text, flagged.spans)
+        ignored = (*redacted.places, *_earlier_placeholders(redacted.text))
+        return redacted, Marks(function=function_word_characters(redacted.text), ignored=ignored)
+    content = decoyed or unedited(flagged.record.text, flagged.spans)
+    ignored = _earlier_placeholders(content.text)
+    return content, Marks(sensitive=content.places, function=function_word_characters(content.text), ignored=ignored)
+
+
+def _earlier_placeholders(text: str) -> tuple[Range, ...]:
+    return tuple(match.span() for match in PLACEHOLDERS.finditer(text))

@@ -1,0 +1,177 @@
+"""Whether two runs have the same corpus, and what may be said of the first checkpoint's past. Imports no torch.
+
+A ledger commits to the training records under a key that lies in OUT.private/. Who has the key and the corpus can show
+that the ledger is of this corpus; without the key no guess of the corpus can be tested.
+"""
+
+import secrets
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from atdp_cli.corpus.split import Split
+from atdp_cli.errors import UsageError
+from atdp_cli.files.documents import read_whole
+from atdp_cli.files.private import KEY_BYTES, PARTIAL, PRIVATE, beside, create_private
+from atdp_cli.privacy.ledger import CheckpointHistory, DeclaredTraining, Ledger, Past, ReadModel
+from atdp_cli.privacy.relation import commitment
+from atdp_cli.privacy.rng import insecure_stream
+
+RECORDS, START, RECIPE, PLAN = "records", "starting checkpoint", "recipe", "plan"
+
+
+SETTINGS = "settings of models"
+"""Configuration and tokenizer of all models that are read."""
+
+
+NOT_GIVEN = "not given"
+
+
+Fingerprint = Mapping[str, str]
+"""Parts of a run by name: hashes of what is large or private, and settings as they are."""
+
+
+def check_same_fingerprint(folder: Path, before: Fingerprint, now: Fingerprint) -> None:
+    """Refuse to resume another run than the one that was interrupted.
+
+    Raises:
+        UsageError: Names the first thing in which they differ.
+    """
+    if difference := first_difference(before, now):
+        raise UsageError(
+            f"{folder} is from another run: {difference}.",
+            "Give it what it was started with, or start again with --force; nothing of it was released.",
+        )
+
+
+def first_difference(before: Fingerprint, now: Fingerprint) -> str | None:
+    """The first thing in which two runs differ; None where they are the same."""
+    for name in {**before, **now}:
+        was, is_now = before.get(name, NOT_GIVEN), now.get(name, NOT_GIVEN)
+        if was != is_now:
+            return _describe(name, was, is_now)
+    return None
+
+
+DIFFERENCES = {
+    RECORDS: "the records are not the same, so a corpus has changed, or what of it is held out",
+    START: "the starting checkpoint's files are not the same",
+    SETTINGS: "a configuration, a tokenizer or the settings of an adapter are not the same",
+    PLAN: "its plan was another, as another version of atdp may make it",
+}
+"""What is said where the hashes of a part differ."""
+
+
+def _describe(name: str, was: str, is_now: str) -> str:
+    if name in DIFFERENCES:
+        return DIFFERENCES[name]
+    if name == RECIPE:
+        first, second = _differing_lines(was, is_now)
+        return f"its recipe has {first}, this one {second}"
+    if max(len(was), len(is_now)) > 40:
+        return f"what {name} names is not the same"
+    return f"{name} was {was}, now it is {is_now}"
+
+
+def _differing_lines(was: str, is_now: str) -> tuple[str, str]:
+    """The first lines that are not in both texts."""
+    before, after = was.splitlines(), is_now.splitlines()
+    return (
+        next((f"`{line}`" for line in before if line not in after), "other stages"),
+        next((f"`{line}`" for line in after if line not in before), "other stages"),
+    )
+
+
+CORPUS_KEY_FILE = "corpus.key"
+"""In OUT.private/: the key under which the ledger commits to the corpus."""
+
+
+def corpus_key(resumed: Path | None, model: Path, seed: int | None) -> bytes:
+    """The key of the run that is resumed, or of the one that wrote the model; else a new one.
+
+    Args:
+        resumed: OUT/ of a run that may be resumed; None where none is.
+        seed: Of a run that protects nothing, whose new key is reproducible; None for others.
+    """
+    key = None if resumed is None else _key_in(beside(resumed, PARTIAL))
+    key = _key_beside(model) if key is None else key
+    if key is not None:
+        return key
+    if seed is not None:
+        return insecure_stream(seed, "corpus key").uniforms(KEY_BYTES // 8).tobytes()
+    return secrets.token_bytes(KEY_BYTES)
+
+
+def _key_beside(model: Path) -> bytes | None:
+    """The key of the run that wrote a model, from the private folder beside the model's."""
+    folder = model.resolve()
+    return _key_in(beside(folder, PRIVATE)) if folder.name else None
+
+
+def _key_in(folder: Path) -> bytes | None:
+    path = folder / CORPUS_KEY_FILE
+    try:
+        key = read_whole(path) if path.is_file() else b""
+    except OSError:
+        return None
+    return key if len(key) == KEY_BYTES else None
+
+
+def write_corpus_key(folder: Path, key: bytes) -> None:
+    """Write the key into the private folder of a run that has none, if it is given.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    if key:
+        create_private(folder / CORPUS_KEY_FILE, key)
+
+
+def corpus_commitment(key: bytes, split: Split) -> str:
+    """The commitment to the records that train, and to what an encoder reads for them."""
+    return commitment(key, _training_texts(split))
+
+
+def _training_texts(split: Split) -> Iterator[str]:
+    for records in (split.records, split.sources or ()):
+        yield from (record.canonical for place, record in enumerate(records) if place not in split.held_out)
+
+
+def history_of(stated: CheckpointHistory, inherited: Ledger | None, model: Path, split: Split) -> CheckpointHistory:
+    """Whether the first checkpoint never saw this corpus, nor those of the ledger beside the checkpoint.
+
+    What that ledger says of its corpus counts for this one where the key shows that it is the same.
+
+    Args:
+        stated: As --checkpoint-history states it.
+        model: The checkpoint's folder.
+
+    Raises:
+        UsageError: --checkpoint-history public contradicts that ledger.
+    """
+    if inherited is None:
+        return stated
+    if inherited.checkpoint_history == "unknown" and stated == "public":
+        raise UsageError(
+            "--checkpoint-history public contradicts the ledger beside the checkpoint: the past of its first "
+            "checkpoint is unknown.",
+            "Leave --checkpoint-history out, or start from a checkpoint that never saw the corpus.",
+        )
+    known = stated == "public" or (inherited.checkpoint_history == "public" and _same_corpus(inherited, model, split))
+    return "public" if known else "unknown"
+
+
+def reference_past(ledger: Ledger | None, folder: Path, split: Split) -> Past:
+    """What is known of a reference: by its ledger, or as the user names it as one that never saw the corpus."""
+    if ledger is None:
+        return "declared"
+    if ledger.checkpoint_history == "unknown":
+        return "unknown"
+    return "public" if _same_corpus(ledger, folder, split) else "declared"
+
+
+def _same_corpus(ledger: Ledger, folder: Path, split: Split) -> bool:
+    """Whether the key beside a model shows that every event of its ledger is of this corpus."""
+    key = _key_beside(folder)
+    relations = [event.relation for event in ledger.events if not isinstance(event, ReadModel | DeclaredTraining)]
+    corpora = {relation.corpus for relation in relations}
+    return key is not None and corpora == {corpus_commitment(key, split)}

@@ -1,0 +1,150 @@
+"""What a trained run writes: the model, its ledger, its recipe and its reports."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from atdp_cli.corpus.spans import FlaggedRecord
+from atdp_cli.detection.span_file import spans_line
+from atdp_cli.errors import ConformanceError, DivergedError, InputError, RunError
+from atdp_cli.files.documents import software
+from atdp_cli.files.private import FAILED, beside
+from atdp_cli.hardening.measure import compared, measure
+from atdp_cli.hardening.plan import Planned
+from atdp_cli.hardening.progress import RunSpec
+from atdp_cli.hardening.recipes import trained_recipe
+from atdp_cli.hardening.report import private_report, public_report, trained_stages
+from atdp_cli.hardening.request import SettledRequest
+from atdp_cli.hardening.results import HardenResult, TrainedRun
+from atdp_cli.hardening.resume import ended_early, missing_steps, steps_of
+from atdp_cli.hardening.verify_run import REMEDY
+from atdp_cli.hardening.workspace import Workspace
+from atdp_cli.model.adapter import merged
+from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from atdp_cli.model.hashes import seal_of
+from atdp_cli.privacy.accountant import grid_for
+from atdp_cli.privacy.guarantee import guarantees
+from atdp_cli.privacy.journal import read_journal
+from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, LedgerEvent, compact, private_events, read_ledger, write_ledger
+from atdp_cli.reporting.write import write_reports
+from atdp_cli.training.plan import Plan, StagePlan
+from atdp_cli.training.recipe_file import RECIPE_FILE, write_recipe
+from atdp_cli.training.state import StageResult
+
+
+def seal_ledger(plan: Plan, results: Sequence[StageResult], work: Workspace, created: str) -> Ledger:
+    """Write the ledger of what was spent, as the journal has it, with the hashes of the model just written.
+
+    Args:
+        results: Of all stages.
+        created: When the run started.
+
+    Raises:
+        RunError: The journal has fewer steps than the plan and the results, or the file is not what the journal has.
+    """
+    spent = read_journal(work.journal)
+    if steps_of(plan.before) + steps_of(spent) < steps_of(plan.ledger.events) - missing_steps(plan, results):
+        raise RunError("The journal has fewer steps than were taken.", "Run again; report this if it happens twice.")
+    events = compact(plan.before + spent)
+    ledger = plan.ledger.model_copy(
+        update={
+            "events": events,
+            "grid": grid_for(private_events(events)),
+            "seal": seal_of(work.model),
+            "created": created,
+            "software": software(),
+        }
+    )
+    write_ledger(work.model / LEDGER_FILE, ledger)
+    _check_written(plan, work)
+    return ledger
+
+
+def _check_written(plan: Plan, work: Workspace) -> None:
+    """The file has every event of the journal, and of what came before the run."""
+    written = read_ledger(work.model / LEDGER_FILE).events
+    expected = compact(plan.before + read_journal(work.journal))
+    if [_unnamed(event) for event in written] != [_unnamed(event) for event in expected]:
+        raise ConformanceError("The ledger that was written is not what the journal has.", REMEDY)
+
+
+def _unnamed(event: LedgerEvent) -> LedgerEvent:
+    """An event without the name of the run that spent it, which the journal does not have."""
+    return event.model_copy(update={"run": None})
+
+
+SPANS_FILE = "spans.jsonl"
+
+
+def write_output(planned: Planned, spec: RunSpec, trained: TrainedRun, work: Workspace) -> HardenResult:
+    """Write all that becomes OUT/ and OUT.private/, measured on the files as they were written.
+
+    Raises:
+        DivergedError: A held-out perplexity is not finite.
+        RunError: The model does not load again, or the journal lacks steps.
+    """
+    results = trained.results
+    _check_finite([result.perplexities[-1].all for result in results if result.perplexities][-1:])
+    written = _save(planned.request, trained.checkpoint, work.model)
+    measured = measure(written, trained.data.yardstick)
+    perplexity, decoyed, ranks = compared(trained.before, measured)
+    before, after = trained.before.raw.all, measured.raw.all
+    _check_finite([math.nan if after is None else after])
+    ledger = seal_ledger(spec.plan, results, work, trained.created)
+    failed = _failed(before, after, planned.request.max_increase)
+    result = HardenResult(
+        output=spec.output if failed is None else beside(spec.output, FAILED),
+        stages=trained_stages(planned, trained),
+        ledger=ledger,
+        guarantees=guarantees(ledger),
+        perplexity=perplexity,
+        decoyed=decoyed,
+        ranks=ranks,
+        steps=sum(_steps_taken(stage, result) for stage, result in zip(spec.plan.stages, results, strict=True)),
+        seconds=trained.seconds(),
+        failed=failed,
+        ended_early=ended_early(spec, results),
+    )
+    write_recipe(work.model / RECIPE_FILE, trained_recipe(planned, [result.tuned for result in results]))
+    public = public_report(planned, trained, result, written, work.model)
+    private = private_report(planned.request, trained, result, public, interruptions=work.session)
+    write_reports(work.model, work.private, public, private)
+    _write_spans(trained.data.flagged, work.private / SPANS_FILE)
+    return result
+
+
+def _check_finite(figures: Sequence[float | None]) -> None:
+    """Refuse a model that predicts nothing any more, though its parameters are finite."""
+    if any(figure is not None and not math.isfinite(figure) for figure in figures):
+        raise DivergedError("The hardened model's held-out perplexity is not finite.", "Lower the learning rate.")
+
+
+def _save(request: SettledRequest, trained: Checkpoint, folder: Path) -> Checkpoint:
+    """Write the model, merged if asked for, and load it again."""
+    model = merged(trained.model) if request.merge_adapter else trained.model
+    save_checkpoint(model, trained.tokenizer, folder, request.save_dtype or trained.stored_dtype)
+    try:
+        return load_checkpoint(folder)
+    except InputError as error:
+        raise RunError(
+            f"The hardened model does not load again: {error.problem}", "Try --save-dtype float32."
+        ) from error
+
+
+def _failed(before: float | None, after: float | None, limit: float | None) -> str | None:
+    """Why the result is above --max-perplexity-increase; None where it is not."""
+    if limit is None or before is None or after is None:
+        return None
+    increase = after / before - 1
+    if increase <= limit:
+        return None
+    return f"Held-out perplexity rose by {increase:.1%}, more than --max-perplexity-increase {limit:.4g} allows."
+
+
+def _steps_taken(stage: StagePlan, result: StageResult) -> int:
+    return stage.steps if result.ended_after is None else result.ended_after
+
+
+def _write_spans(records: Sequence[FlaggedRecord], path: Path) -> None:
+    with path.open("w", encoding="utf-8") as stream:
+        stream.writelines(spans_line(flagged.record.id, flagged.spans) + "\n" for flagged in records)

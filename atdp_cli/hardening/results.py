@@ -1,0 +1,203 @@
+"""A trained run, a finished run, and one that was finished before."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from atdp_cli.errors import InputError
+from atdp_cli.files.documents import Frozen
+from atdp_cli.files.private import FAILED, LOCK_FILE, PARTIAL, PRIVATE, beside, locked
+from atdp_cli.hardening.data import RunData
+from atdp_cli.hardening.fingerprint import check_same_fingerprint, first_difference
+from atdp_cli.hardening.measure import Measured, Surprise
+from atdp_cli.hardening.progress import RunSpec
+from atdp_cli.hardening.workspace import Finished, publish, read_record
+from atdp_cli.model.checkpoint import Checkpoint
+from atdp_cli.privacy.guarantee import guarantees
+from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, read_ledger
+from atdp_cli.privacy.scope import Guarantee
+from atdp_cli.reporting.document import PrivateReport, StageEntry
+from atdp_cli.reporting.entries import BeforeAfter, GuaranteeEntry, RanksBeforeAfter
+from atdp_cli.reporting.write import read_report
+from atdp_cli.training.clip.select import SelectedEngine
+from atdp_cli.training.objective import Weighing
+from atdp_cli.training.state import StageResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedRun:
+    """A run after its last step, before anything of it is written.
+
+    Attributes:
+        checkpoint: The trained model, whole.
+        before: Of the model as it was loaded.
+        surprise: How surprising it found the made-up sentence.
+        stages: The result of each stage.
+        untraced: Steps with noise of which it is not known what they used; see `check_conformance`.
+        seconds: That the run has taken so far, whenever it is called.
+        created: When it started.
+        device: That it trained on.
+    """
+
+    checkpoint: Checkpoint
+    engine: SelectedEngine
+    data: RunData
+    before: Measured
+    surprise: Surprise
+    stages: tuple[tuple[StageResult, Weighing], ...]
+    untraced: int
+    seconds: Callable[[], float]
+    created: str
+    device: torch.device
+
+    @property
+    def results(self) -> tuple[StageResult, ...]:
+        """The result of each stage without its weighing."""
+        return tuple(result for result, _ in self.stages)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HardenResult:
+    """A finished run. Perplexities are of held-out private text, as it is and with decoys.
+
+    Attributes:
+        output: Where the model is: OUT/, or OUT.failed/ where its perplexity rose above the limit.
+        stages: As they were trained, with the settings that were chosen.
+        steps: Steps that were taken; repeated ones count once.
+        failed: Why the model is in OUT.failed/, as a sentence.
+        ended_early: Why the run took fewer steps than planned, as a sentence.
+    """
+
+    output: Path
+    stages: tuple[StageEntry, ...]
+    ledger: Ledger
+    guarantees: tuple[Guarantee, ...]
+    perplexity: BeforeAfter
+    decoyed: BeforeAfter | None
+    ranks: RanksBeforeAfter | None
+    steps: int
+    seconds: float
+    failed: str | None = None
+    ended_early: str | None = None
+
+
+def completed_run(spec: RunSpec) -> HardenResult | None:
+    """The result of the run if it is over; None where it is not. What a crash left undone of `publish` is done.
+
+    Raises:
+        UsageError: The run that is over is another one, or another process is at work there.
+        InputError: What it left cannot be read.
+    """
+    partial = beside(spec.output, PARTIAL)
+    record = read_record(partial)
+    if record is not None and record.finished is not None:
+        with locked(partial):
+            check_same_fingerprint(partial, record.identity, spec.fingerprint)
+            return _read(publish(partial, record.finished), record.finished)
+    if record is not None:
+        return None
+    for folder in (spec.output, beside(spec.output, FAILED)):
+        private = beside(folder, PRIVATE)
+        record = read_record(private)
+        if folder.exists() and record and record.finished and not first_difference(record.identity, spec.fingerprint):
+            with suppress(FileNotFoundError):
+                (private / LOCK_FILE).unlink()
+            return _read(folder, record.finished)
+    return None
+
+
+def _read(folder: Path, finished: Finished) -> HardenResult:
+    ledger, report = read_ledger(folder / LEDGER_FILE), read_report(beside(folder, PRIVATE))
+    if not isinstance(report, PrivateReport):
+        raise InputError(f"{beside(folder, PRIVATE)} holds a report without private figures.", "Harden again.")
+    return HardenResult(
+        output=folder,
+        stages=report.public.stages,
+        ledger=ledger,
+        guarantees=guarantees(ledger),
+        perplexity=report.perplexity,
+        decoyed=report.decoyed_perplexity,
+        ranks=report.value_ranks,
+        steps=finished.steps,
+        seconds=report.seconds,
+        failed=finished.failed,
+        ended_early=report.public.ended_early,
+    )
+
+
+class FlaggedEntry(Frozen):
+    """The share of the characters that are flagged in so many records, in [0, 1]."""
+
+    records: int
+    share: float
+
+
+class HardenPlan(Frozen):
+    """What `plan` returns, and `atdp harden --dry-run --json` prints.
+
+    Attributes:
+        output: Where the run would write.
+        notice: Which recipe is taken and why, and what it does.
+        statements: What is guaranteed, a sentence each.
+        advice: What the user could do better, a sentence each.
+        flagged: In a part of the records; None where spans come from a file.
+        records: Those that train, one `unit` each.
+        searches: What is searched before a stage, a sentence each.
+        trial_steps: At most, for settings that are searched.
+        engine: Of clipping; None where nothing is clipped.
+        estimated_bytes: The most memory, about; None where the system does not tell.
+    """
+
+    schema_version: Literal[1] = 1
+    dry_run: Literal[True] = True
+    output: str
+    recipe: str
+    notice: str
+    statements: tuple[str, ...]
+    advice: tuple[str, ...]
+    tier: str
+    flagged: FlaggedEntry | None = None
+    records: int
+    held_out: int
+    unit: str
+    steps: int
+    stages: tuple[StageEntry, ...]
+    searches: tuple[str, ...]
+    trial_steps: int
+    guarantees: tuple[GuaranteeEntry, ...]
+    insecure_seed: bool
+    engine: str | None = None
+    estimated_bytes: int | None = None
+
+
+class HardenSummary(Frozen):
+    """What `harden` returns, and `atdp harden --json` prints. Perplexities are of held-out private text.
+
+    Attributes:
+        output: Where the model is: OUT/, or OUT.failed/ where its perplexity rose above the limit.
+        steps: That were taken; repeated ones count once.
+        stages: As they were trained, with the settings that were chosen.
+        decoyed_perplexity: Of held-out text with decoys; None where nothing could be decoyed.
+        value_ranks: Of flagged values among decoys; None where they tell nothing.
+        failed: Why the model is in OUT.failed/, as a sentence.
+        ended_early: Why the run took fewer steps than planned, as a sentence.
+    """
+
+    schema_version: Literal[1] = 1
+    dry_run: Literal[False] = False
+    output: str
+    recipe: str
+    steps: int
+    stages: tuple[StageEntry, ...]
+    guarantees: tuple[GuaranteeEntry, ...]
+    insecure_seed: bool
+    perplexity: BeforeAfter
+    decoyed_perplexity: BeforeAfter | None
+    value_ranks: RanksBeforeAfter | None
+    seconds: float
+    failed: str | None
+    ended_early: str | None

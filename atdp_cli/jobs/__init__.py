@@ -1,1 +1,0 @@
-"""Whole jobs as library functions."""

@@ -1,1 +1,0 @@
-"""`atdp decoy`, and what is declared of models that were trained on its copies."""

@@ -1,1 +1,0 @@
-"""`atdp harden` as a function, and what only it needs."""

@@ -1,0 +1,238 @@
+"""`atdp audit-corpus` as a function."""
+
+import json
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import floor
+from pathlib import Path
+
+from atdp_cli.corpus.record import Record, Unit
+from atdp_cli.corpus.spans import FlaggedRecord, at_tier
+from atdp_cli.corpus.split import EACH_RECORD, Split, check_groups, load_split, record_groups
+from atdp_cli.detection.detector import Detector, detector_pipeline, run_detector
+from atdp_cli.detection.scan import load_pipeline
+from atdp_cli.errors import InputError, UsageError
+from atdp_cli.events import ChoiceWarning, Notify
+from atdp_cli.files.atomic_write import atomic_write, same_file
+from atdp_cli.files.private import private_folder
+from atdp_cli.memorisation.map import Findings, MappedCorpus, MappedRecord, find_memorised, rank_places
+from atdp_cli.memorisation.results import MAP, MemorisedPlace, MemoryMap
+from atdp_cli.memorisation.scores import TokenScores, score_tokens
+from atdp_cli.model.chat import ChatTemplate, as_read, chat_template_for, in_contents, render_record, without_ends
+from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, load_tokenizer
+from atdp_cli.model.folder import check_folder, tokenizer_folder
+from atdp_cli.model.hashes import seal_of
+from atdp_cli.replacement.decoys import public_draws, uniformly
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapRequest:
+    """A corpus, what was held out of training, and how to look.
+
+    Attributes:
+        valid: Records that the models never read; None for those that `atdp harden` holds out of `data`.
+        chat_template: Which of the first model's chat templates renders conversations; None for the default one.
+        holdout_by: What a group is: `record`, `blank-line`, or the field whose equal values make one.
+        reference: Folder of the public base model; None for none.
+        fdr: The false discovery rate, in (0, 1).
+        decoys: That a flagged value is ranked among, from 1.
+        max_memorised: A number of groups, or a share of them; None for no limit.
+    """
+
+    data: Path
+    valid: Path | None
+    unit: Unit = "line"
+    text_field: str = "text"
+    turns: str | None = None
+    chat_template: str | None = None
+    holdout_by: str = EACH_RECORD
+    reference: Path | None = None
+    detector: Detector
+    device: str = "auto"
+    fdr: float = 0.05
+    decoys: int = 200
+    max_memorised: int | float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CorpusMap:
+    """A model's map, and the records that its places are in.
+
+    Attributes:
+        records: All of `MapRequest.data`, in its order; a place's `record` counts them from 1.
+    """
+
+    memory: MemoryMap
+    records: tuple[Record, ...]
+
+
+def map_models(models: Sequence[Path], request: MapRequest, notify: Notify) -> Iterator[CorpusMap]:
+    """One map a model, in order.
+
+    Raises:
+        UsageError: The groups do not go with the corpus, a model is an encoder-decoder one.
+        InputError: A file or a model cannot be read, or a model and the reference have different tokenizers.
+        RunError: A model cannot be run.
+    """
+    split, groups = _split(request)
+    own = len(split.records) if request.valid is None else split.training
+    _tell_of_copies(split, notify)
+    chat = _chat_template(models[0], split, request)
+    corpus = _mapped(split, groups, request, chat, notify)
+    base = None if request.reference is None else _load(request.reference, request.device, chat)
+    base_scores = None if base is None else _scores(base, corpus, str(request.reference), notify)
+    for folder in models:
+        checkpoint = _load(folder, request.device, chat, audited=True)
+        if base is not None and base.tokenizer_sha256 != checkpoint.tokenizer_sha256:
+            raise InputError(
+                f"{folder} and the reference have different tokenizers.",
+                "Give the base model that it was trained from.",
+            )
+        scores = _scores(checkpoint, corpus, str(folder), notify)
+        findings = find_memorised(corpus, scores, base_scores, fdr=request.fdr)
+        choose = uniformly(public_draws("decoys of a memory map"))
+        places = rank_places(checkpoint, base, corpus, findings.places, decoys=request.decoys, choose=choose)
+        if chat is not None:
+            places = tuple(_in_records(places, split.records, chat))
+        yield CorpusMap(memory=_result(folder, request, findings, places), records=split.records[:own])
+
+
+def _split(request: MapRequest) -> tuple[Split, list[Hashable]]:
+    """The records, which of them are held out, and the group of each."""
+    files = (request.data,) if request.valid is None else (request.data, request.valid)
+    if len(files) == 2 and same_file(*files):
+        raise UsageError(
+            "--eval-data is --data itself, which the models were trained on.", "Give records they never read."
+        )
+    check_groups(files, request.holdout_by, request.unit)
+    split = load_split(
+        (request.data,),
+        unit=request.unit,
+        text_field=request.text_field,
+        turns=request.turns,
+        max_records=None,
+        valid=request.valid,
+        holdout_by=None if request.valid is not None else request.holdout_by,
+    )
+    first = split.training if request.valid is not None else len(split.records)
+    groups = record_groups((request.data,), split.records[:first], request.text_field, request.holdout_by)
+    if request.valid is not None:
+        groups += record_groups((request.valid,), split.records[first:], request.text_field, request.holdout_by)
+    return split, groups
+
+
+def _tell_of_copies(split: Split, notify: Notify) -> None:
+    """Held-out records that are in the training text too hide what the model remembers of them."""
+    trained = {record.canonical for place, record in enumerate(split.records) if place not in split.held_out}
+    copies = sum(split.records[place].canonical in trained for place in split.held_out)
+    if 2 * copies > len(split.held_out):
+        reason = (
+            f"{copies:,} of {len(split.held_out):,} held-out records are in --data as well. If the models were trained "
+            "on them, what they remember looks like chance."
+        )
+        notify(ChoiceWarning(what="held-out records", reason=reason))
+
+
+def _chat_template(model: Path, split: Split, request: MapRequest) -> ChatTemplate | None:
+    """What renders the conversations; None for a corpus of texts."""
+    if not any(record.turns for record in split.records):
+        return None  # and no tokenizer is read
+    check_folder(model)
+    return chat_template_for(split, load_tokenizer(tokenizer_folder(model)), request.chat_template)
+
+
+def _in_records(
+    places: Sequence[MemorisedPlace], records: Sequence[Record], chat: ChatTemplate
+) -> Iterator[MemorisedPlace]:
+    """Places of rendered conversations as places of what is said there; what is the template's alone is left out."""
+    for place in places:
+        record = records[place.record - 1]
+        starts = [turn.start for turn in record.turns]
+        in_message = in_contents(render_record(chat, record), starts, (place.start, place.end))
+        if in_message is not None:
+            yield place.model_copy(update={"start": in_message[0], "end": in_message[1]})
+
+
+def _mapped(
+    split: Split, groups: Sequence[Hashable], request: MapRequest, chat: ChatTemplate | None, notify: Notify
+) -> MappedCorpus:
+    detector = request.detector
+    pipeline = detector_pipeline(detector, load_pipeline(detector.pipeline))
+    detections = run_detector(
+        split.records, detector, pipeline, notify, total=len(split.records), folder=private_folder(request.data)
+    )
+    flagged = (FlaggedRecord(detection.record, at_tier(detection.spans, detector.tier)) for detection in detections)
+    read = [as_read(record, chat) for record in flagged]
+
+    def mapped(*, held_out: bool) -> tuple[MappedRecord, ...]:
+        places = [place for place in range(len(split.records)) if (place in split.held_out) is held_out]
+        order = {group: number for number, group in enumerate(dict.fromkeys(groups[place] for place in places))}
+        return tuple(
+            MappedRecord(
+                number=place + 1,
+                text=read[place][0],
+                spans=tuple(read[place][1]),
+                group=order[groups[place]],
+            )
+            for place in places
+        )
+
+    return MappedCorpus(training=mapped(held_out=False), held_out=mapped(held_out=True))
+
+
+def _load(folder: Path, device: str, chat: ChatTemplate | None, *, audited: bool = False) -> Checkpoint:
+    checkpoint = load_checkpoint(folder, device, audited=audited)
+    if checkpoint.model.config.is_encoder_decoder:
+        raise UsageError(
+            f"{folder} is an encoder-decoder model, and a map asks what a model continues a text with.",
+            "Audit its canaries by atdp audit-canary.",
+        )
+    checkpoint.model.eval()
+    # What renders a conversation writes what begins and ends it, whatever this folder's own template would.
+    return checkpoint if chat is None else replace(checkpoint, tokenizer=without_ends(checkpoint.tokenizer))
+
+
+def _scores(checkpoint: Checkpoint, corpus: MappedCorpus, name: str, notify: Notify) -> list[TokenScores]:
+    return score_tokens(checkpoint, [record.text for record in corpus.records], name=name, notify=notify)
+
+
+def _result(folder: Path, request: MapRequest, findings: Findings, places: tuple[MemorisedPlace, ...]) -> MemoryMap:
+    limit = request.max_memorised
+    groups = limit if limit is None or isinstance(limit, int) else floor(limit * findings.tested)
+    over = groups is not None and len(findings.groups) > groups
+    return MemoryMap(
+        model=str(folder),
+        reference=None if request.reference is None else str(request.reference),
+        tested=findings.tested,
+        held_out=findings.held_out,
+        fdr=request.fdr,
+        fewest_findings=findings.fewest,
+        calibrated=findings.calibrated,
+        memorised=len(findings.groups),
+        places=places,
+        max_memorised=groups,
+        verdict=None if groups is None else "PASS" if not over else "FAIL" if findings.calibrated else "INCONCLUSIVE",
+        weights=seal_of(folder),
+    )
+
+
+def write_map(mapped: CorpusMap, path: Path, *, replace: bool) -> None:
+    """Write the map as a spans file that its owner alone may read, or nothing."""
+    with atomic_write(path, mode=0o600, replace=replace) as stream:
+        for line in _map_lines(mapped):
+            stream.write(line.encode())
+
+
+def _map_lines(mapped: CorpusMap) -> Iterator[str]:
+    """The map as a spans file: one JSON line a record of the corpus, most of them without a span. No text."""
+    by_record: dict[int, list[MemorisedPlace]] = {}
+    for place in mapped.memory.places:
+        by_record.setdefault(place.record, []).append(place)
+    for number, record in enumerate(mapped.records, start=1):
+        places = sorted(by_record.get(number, ()), key=lambda place: place.start)
+        yield json.dumps({"id": record.id, "spans": [_span(place) for place in places]}) + "\n"
+
+
+def _span(place: MemorisedPlace) -> dict[str, object]:
+    members = place.model_dump(mode="json", exclude={"record"})
+    return {"start": place.start, "end": place.end, "label": place.label, "source": MAP} | members

@@ -1,0 +1,307 @@
+"""Decoys: flagged spans give way to random values of the same shape; nothing else changes.
+
+What stands for a span is drawn anew each time and depends on its shape alone, never on which digit, letter or word was
+there, so texts that differ only within shapes have decoys of the same distribution. Public lists say which words may
+stand at a place; text/redaction/frequencies.py draws them as often as a corpus has them.
+"""
+
+import re
+import string
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+from atdp_cli.corpus.edits import Edit, EditedText, apply_edits
+from atdp_cli.corpus.spans import MEMORISED, Span, merge
+from atdp_cli.files.word_lists import read_lists
+from atdp_cli.privacy.rng import KeyStream, insecure_stream
+
+Draw = Callable[[int], int]
+"""n → a uniform draw from 0, …, n−1, for n ≥ 1."""
+
+
+Choices = tuple[str, ...]
+
+
+class DecoySlot(NamedTuple):
+    """One place of a decoy.
+
+    Attributes:
+        choices: What may stand there; a single choice is kept as it is.
+        common: How many of the choices, from the first, are drawn from where nothing is known of their frequencies.
+        table: The name of the table of frequencies that the place may be drawn by; empty for places that must be
+            uniform.
+        within: Where the choices stand in the table, one number each, if they are not all of it in its order.
+    """
+
+    choices: Choices
+    common: int
+    table: str = ""
+    within: tuple[int, ...] = ()
+
+    def __hash__(self) -> int:
+        # Not of all choices: there are thousands.
+        return hash((self.table, self.common, len(self.choices), self.choices[0]))
+
+
+Shape = tuple[DecoySlot, ...]
+"""All that a decoy depends on, place by place."""
+
+
+Choose = Callable[[DecoySlot], str]
+"""Draws what stands at a place of more than one choice."""
+
+
+DIGITS, LOWER, UPPER = tuple(string.digits), tuple(string.ascii_lowercase), tuple(string.ascii_uppercase)
+
+
+DOMAINS = ("example.com", "example.net", "example.org", "mail.example", "post.example", "office.example")
+"""Domains that RFC 2606 keeps for examples."""
+
+
+_PERSON, _NAMES = ("given", "family"), ("names", "names")
+
+
+_DATE, _AMOUNT, _PLACE, _PEOPLE = (("calendar",) * 2, ("amounts",) * 2, ("places",) * 2, ("peoples",) * 2)
+
+
+WORDS: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(("PERSON", "PER", "EMAIL"), _PERSON),
+    **dict.fromkeys(("GPE", "LOC", "FAC", "ADDRESS"), _PLACE),
+    "ORG": ("organisations", "organisations"),
+    **dict.fromkeys(("NORP", "LANGUAGE"), _PEOPLE),
+    **dict.fromkeys(("DATE", "DATE_OF_BIRTH", "TIME"), _DATE),
+    **dict.fromkeys(("CARDINAL", "ORDINAL", "QUANTITY", "PERCENT", "MONEY"), _AMOUNT),
+    **dict.fromkeys(("PROPN", "MISC", "EVENT", "PRODUCT", "WORK_OF_ART", "LAW", MEMORISED), _NAMES),
+}
+"""The lists for the first and the later words of a span, by its label. Under other labels letters are drawn singly."""
+
+
+FITTED_DIGITS = frozenset({"DATE", "DATE_OF_BIRTH", "PHONE", "TIME"})
+"""Labels whose digits follow rules, as months and dialling codes do. In all others each digit is as likely."""
+
+
+UNFITTED = frozenset({MEMORISED})
+"""Labels whose words are drawn uniformly from all of their list: how often a model's memories stand in the corpus is
+not to be learnt either."""
+
+
+MAX_CAPITALS = 3
+"""Longer words in capitals are drawn from the lists."""
+
+
+MAX_DIGITS = 16
+"""In longer spans the digits are uniform under every label."""
+
+
+WITHOUT = frozenset({"PRON", "VERB", "SUBJ", "OBJ"})
+"""Labels of contextual tiers: words that have no decoys, since a sentence does not live without them."""
+
+
+_WORD = r"[Aa]+(?:['’][Aa]+)*"
+
+
+_PARTS = re.compile(rf"{_WORD}|.", re.DOTALL)
+
+
+_EMAIL_PARTS = re.compile(rf"(?P<domain>(?<=@)[Aa0._-]+)|{_WORD}|.", re.DOTALL)
+
+
+_CHARACTERS = re.compile(".", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class WordList:
+    """Public words, capitalised.
+
+    Attributes:
+        common: Those that are drawn where nothing is known of a corpus.
+        more: Those that are drawn only where a corpus is known to have them.
+    """
+
+    common: Choices
+    more: Choices
+
+
+def decoy_text(text: str, spans: Iterable[Span], choose: Choose) -> EditedText:
+    """Replace every span by a decoy; overlapping spans are merged first.
+
+    Args:
+        text: A record's text.
+        spans: Spans with 0 ≤ start < end ≤ len(text), in any order.
+        choose: The source of all randomness; at which places it is asked depends on the shapes alone.
+    """
+    merged = merge(spans)
+    decoys = (fill(shape(span.label, text[span.start : span.end]), choose) for span in merged)
+    return apply_edits(text, [Edit(span.start, span.end, fake) for span, fake in zip(merged, decoys, strict=True)])
+
+
+def uniformly(draw: Draw) -> Choose:
+    """Every common choice of a place is as likely."""
+    return lambda place: place.choices[draw(place.common)]
+
+
+def shape(label: str, surface: str) -> Shape:
+    """What the decoy of a flagged text is drawn from.
+
+    A digit stands for any digit and a letter for any ASCII letter of the same case, where letters without a case and
+    combining marks count as lower-case; other characters stay. Under the labels of `WORDS` a word, with its inner
+    apostrophes, stands for any word of its list in the same case (upper, lower, capitalised) unless it is one letter
+    or up to three capitals; what follows the @ of an e-mail address is one of `DOMAINS`.
+    """
+    return tuple(place for place, _ in places(label, surface))
+
+
+def fill(shape: Shape, choose: Choose) -> str:
+    """A value of this shape."""
+    return "".join(choose(place) if len(place.choices) > 1 else place.choices[0] for place in shape)
+
+
+def places(label: str, surface: str) -> Iterator[tuple[DecoySlot, str]]:
+    """The places of a flagged text's shape, each with what stands there."""
+    profile = "".join(map(_class, surface))
+    lists = WORDS.get(label)
+    words, digits, all_digits = 0, 0, profile.count("0")
+    parts = _CHARACTERS if lists is None else _EMAIL_PARTS if label == "EMAIL" else _PARTS
+    for match in parts.finditer(profile):
+        part, stands = match.group(), surface[match.start() : match.end()]
+        if match.groupdict().get("domain"):
+            yield DecoySlot(DOMAINS, len(DOMAINS)), stands
+        elif part == "0":
+            yield _digit(label, digits, all_digits), stands
+            digits += 1
+        elif lists is None or part[0] not in "Aa":
+            yield _single(part), stands
+        else:
+            if part == "a":
+                yield _single(part), stands
+            else:
+                short = len(part) <= MAX_CAPITALS and set(part) == {"A"}
+                place = _capitals(len(part)) if short else _words(lists[words > 0], _case(part))
+                yield _unfitted(place) if label in UNFITTED else place, stands
+            words += 1
+
+
+def capitals_table(letters: int) -> str:
+    """The table for abbreviations of 1 to `MAX_CAPITALS` capital letters."""
+    return f"{letters} capitals"
+
+
+def digit_table(label: str, place: int, digits: int) -> str:
+    """The table for the digit at `place` ≥ 0 of a span with so many `digits`."""
+    return f"{label} {place + 1}/{digits}"
+
+
+@cache
+def _class(character: str) -> str:
+    """A for an upper-case letter, a for another, 0 for a digit, and any other character itself."""
+    if character.isalpha():
+        return "A" if character.isupper() or character.istitle() else "a"
+    if character.isnumeric():
+        return "0"
+    if character.isupper():  # a circled letter is a symbol
+        return "A"
+    return "a" if character.islower() or unicodedata.category(character).startswith("M") else character
+
+
+@cache
+def _digit(label: str, place: int, digits: int) -> DecoySlot:
+    fitted = label in FITTED_DIGITS and digits <= MAX_DIGITS
+    return DecoySlot(DIGITS, len(DIGITS), digit_table(label, place, digits) if fitted else "")
+
+
+@cache
+def _capitals(letters: int) -> DecoySlot:
+    choices = abbreviations(letters)
+    return DecoySlot(choices, len(choices), capitals_table(letters))
+
+
+@cache
+def abbreviations(letters: int) -> Choices:
+    """All of so many capital letters."""
+    return tuple("".join(capitals) for capitals in product(UPPER, repeat=letters))
+
+
+@cache
+def _single(character: str) -> DecoySlot:
+    choices = {"a": LOWER, "A": UPPER}.get(character, (character,))
+    return DecoySlot(choices, len(choices))
+
+
+def _case(word: str) -> str:
+    letters = word.replace("'", "").replace("’", "")
+    if letters[0] == "a":
+        return "lower"
+    return "upper" if set(letters) == {"A"} else "capitalised"
+
+
+@cache
+def _words(name: str, case: str) -> DecoySlot:
+    words = lists()[name]
+    spelled = (
+        word.upper() if case == "upper" else word.lower() if case == "lower" else word
+        for word in (*words.common, *words.more)
+    )
+    return DecoySlot(tuple(spelled), len(words.common), name)
+
+
+@cache
+def _unfitted(place: DecoySlot) -> DecoySlot:
+    return DecoySlot(place.choices, len(place.choices))
+
+
+@cache
+def lists() -> Mapping[str, WordList]:
+    """The public lists that words are drawn from."""
+    sections = read_lists(Path(__file__).with_name("decoy_words.txt"))
+    words = WordList(common=(), more=sections[f"words{MORE}"])
+    named = {
+        name: WordList(common=listed, more=sections.get(f"{name}{MORE}", ()))
+        for name, listed in sections.items()
+        if name and not name.endswith(MORE)
+    }
+    names = [named[name] for name in NAMES]
+    # What a detector calls an organisation, or just a proper noun, is often another name, or a line's first word.
+    return named | {
+        "organisations": _joined([named["organisations"]], [*names, words]),
+        "names": _joined(names, [words]),
+    }
+
+
+MORE = ", more"
+"""Ends the name of a section that holds a list's further words."""
+
+
+NAMES = ("given", "family", "places", "organisations")
+
+
+def _joined(own: Sequence[WordList], others: Iterable[WordList]) -> WordList:
+    """The common words of our own lists; and all further ones of theirs, and of the others any."""
+    common = {word.casefold(): word for part in own for word in part.common}
+    further = (word for part in (*own, *others) for word in (*part.more, *part.common))
+    more = {word.casefold(): word for word in further if word.casefold() not in common}
+    return WordList(common=tuple(common.values()), more=tuple(more.values()))
+
+
+_BLOCK = 4096
+
+
+def integer_draws(stream: KeyStream) -> Draw:
+    """Draws from 0, …, n−1 for n far below 2⁵³, uniform up to the stream's 53 bits."""
+    uniforms = _uniforms(stream)
+    # A uniform can round up to 1.
+    return lambda n: min(int(next(uniforms) * n), n - 1)
+
+
+def public_draws(purpose: str) -> Draw:
+    """Draws that are alike in every run: for text that models are measured on, and never trained on."""
+    return integer_draws(insecure_stream(0, purpose))
+
+
+def _uniforms(stream: KeyStream) -> Iterator[float]:
+    while True:
+        yield from stream.uniforms(_BLOCK).tolist()

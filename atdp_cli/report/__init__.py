@@ -1,1 +1,0 @@
-"""The privacy report: one document, rendered. Never imports torch."""

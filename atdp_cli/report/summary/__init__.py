@@ -1,1 +1,0 @@
-"""What commands print with --json, as models."""

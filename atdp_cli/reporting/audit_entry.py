@@ -1,0 +1,120 @@
+"""An audit as a report holds it: without the model's name, and without anything that tells a canary's secret."""
+
+from typing import Literal
+
+from atdp_cli.audit.results import Conclusion
+from atdp_cli.files.documents import Frozen, Number
+
+Interval = tuple[float, float]
+
+
+WEIGHT_SUFFIXES = (".safetensors", ".gguf")
+"""Of the files that hold weights, beside settings and tokenizers."""
+
+
+ScoreName = Literal["after", "before", "other"]
+
+
+class AuditedCanary(Frozen):
+    """One canary: exposure in bits and the p-value adjusted for how many there are, by log p and by the ratio."""
+
+    planted: bool
+    repeats: int
+    exposure: float
+    exposure_ratio: float | None
+    p: float | None
+    p_ratio: float | None
+
+
+class ExtractionEntry(Frozen):
+    """How many of the planted canaries a client can get.
+
+    Attributes:
+        greedy: By greedy decoding of what all candidates begin with.
+        discoverable: Whose samples give it with even odds, by how many are drawn.
+        samples: How many those are.
+        fewest: The samples that the easiest takes for even odds; null where that passes all numbers.
+    """
+
+    greedy: int
+    discoverable: int
+    samples: int
+    fewest: float | None
+
+
+class MembershipEntry(Frozen):
+    """Membership by one score: the area under the curve with a 95 % interval; null where nothing is to compare."""
+
+    attack: str
+    auc: float | None
+    auc_interval: Interval | None
+
+
+class RelearningEntry(Frozen):
+    """The audit of a copy that was fine-tuned on other text; mean exposures in bits."""
+
+    steps: int
+    verdict: Conclusion
+    mean: float | None
+    mean_ratio: float | None
+
+
+class Bound(Frozen):
+    """A lower bound on the ε of all records of a canary together, and what became of the claim that it tests.
+
+    Attributes:
+        scope: In which the ledger makes the claim.
+    """
+
+    method: Literal["in-out", "rank", "pair"]
+    adjacency: Literal["zero-out", "replace-one"]
+    epsilon: float
+    delta: float
+    confidence: float
+    claim: float | None
+    finding: Literal["refuted", "not-refuted", "inconclusive", "no-claim"]
+    scope: Literal["end_to_end", "selective"] | None = None
+
+
+class AuditEntry(Frozen):
+    """One model's audit.
+
+    Attributes:
+        of: `after` for the model of the report, `before` for the checkpoint that the run started from, `other` for
+            one that its owner attached.
+        weights: SHA-256 of each weight file that was audited.
+        alpha: The chance that a model which remembers nothing fails.
+        threshold: Bits from which a single canary fails the model.
+        null_band: Where 95 of 100 canaries that nobody remembers lie, bits.
+        mean, mean_ratio: Mean exposures of the planted canaries, bits, with 95 % intervals.
+        p, p_ratio: Fisher's combined p-values.
+        detectable: The smallest mean exposure that the tests find four times in five, bits.
+        mean_limit, mean_limit_ratio: Upper confidence limits for the mean exposure of secrets like these, bits.
+    """
+
+    of: ScoreName
+    weights: dict[str, str]
+    verdict: Conclusion
+    reasons: tuple[str, ...]
+    alpha: float
+    threshold: float | None
+    null_band: Interval
+    canaries: tuple[AuditedCanary, ...]
+    mean: Number
+    mean_interval: Interval | None
+    mean_ratio: Number
+    mean_ratio_interval: Interval | None
+    p: float | None
+    p_ratio: float | None
+    detectable: float | None = None
+    mean_limit: float | None = None
+    mean_limit_ratio: float | None = None
+    extraction: ExtractionEntry | None = None
+    membership: tuple[MembershipEntry, ...] = ()
+    relearning: RelearningEntry | None = None
+    bounds: tuple[Bound, ...] = ()
+
+    @property
+    def artefact(self) -> tuple[str, ...]:
+        """The first twelve digits of the SHA-256 of each file of weights, by which people tell models apart."""
+        return tuple(digest[:12] for name, digest in self.weights.items() if name.endswith(WEIGHT_SUFFIXES))

@@ -1,0 +1,182 @@
+"""The recorded state of audits and maps: a gate with a baseline fails a model only where it is worse than recorded."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, overload
+
+from pydantic import BaseModel, ConfigDict
+
+from atdp_cli.audit.results import AnyAudit, Audit, BaselineComparison, BaselineState, Conclusion, Verdict
+from atdp_cli.files.documents import read_document
+from atdp_cli.memorisation.results import MapVerdict, MemoryMap
+from atdp_cli.reporting.ci.checks import fail_together, failing_attacks, failing_bound, fails_alone
+
+TOLERANCE_BITS = 1.0
+"""How far an exposure, or a bound on ε, that failed already may rise before it counts as worse."""
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class RecordedCanary(_Record):
+    """One canary, by its place in the manifest."""
+
+    repeats: int
+    pool: int
+    exposure: float
+    exposure_ratio: float | None
+    failing: bool
+
+
+class RecordedAudit(_Record):
+    """The audit of one model's canaries.
+
+    Attributes:
+        together: Whether the canaries taken together failed (Fisher).
+        bound: The largest bound on ε that failed the model; None if none did.
+        attacks: Those whose tests failed it.
+    """
+
+    verdict: Conclusion
+    together: bool
+    mean_exposure: float | None
+    mean_exposure_ratio: float | None
+    bound: float | None
+    canaries: tuple[RecordedCanary, ...]
+    attacks: tuple[str, ...] = ()
+
+
+class RecordedMap(_Record):
+    """One model's map.
+
+    Attributes:
+        tested, held_out: Groups of records.
+        memorised: How many of them stood out.
+        greedy: Texts that greedy decoding said.
+    """
+
+    verdict: MapVerdict | None
+    tested: int
+    held_out: int
+    memorised: int
+    greedy: int
+
+
+class Baseline(_Record):
+    """The models by their paths as given on the command line. Holds neither secret, text nor place."""
+
+    schema_version: Literal[1]
+    kind: Literal["atdp-audit-baseline"]
+    models: dict[str, RecordedAudit | RecordedMap]
+
+
+def make_baseline(results: Sequence[AnyAudit | MemoryMap]) -> Baseline:
+    """The state that was found; models that could not be audited are left out."""
+    return Baseline(
+        schema_version=1,
+        kind="atdp-audit-baseline",
+        models={_name(result): _recorded(result) for result in results if isinstance(result, Audit | MemoryMap)},
+    )
+
+
+def read_baseline(path: Path) -> Baseline:
+    """Reads what `--write-baseline` wrote.
+
+    Raises:
+        InputError: Missing, unreadable or malformed.
+    """
+    remedy = "Give the file that --write-baseline wrote."
+    return read_document(path, Baseline, name="The baseline", remedy=remedy)
+
+
+@overload
+def new_failures(result: AnyAudit, baseline: Baseline) -> AnyAudit: ...
+
+
+@overload
+def new_failures(result: MemoryMap, baseline: Baseline) -> MemoryMap: ...
+
+
+def new_failures(result: AnyAudit | MemoryMap, baseline: Baseline) -> AnyAudit | MemoryMap:
+    """The result judged against the recorded state: `gate` is PASS where it fails no worse than recorded.
+
+    A failure is no worse if the model is recorded as failing, and: of canaries, there are as many of the same repeats
+    and pool, and whatever fails now (a canary; all together; a bound on ε; an attack) failed then, with an exposure (by
+    either score; the mean for all together), or a bound, that has risen by no more than `TOLERANCE_BITS`; of a map, as
+    many groups of records were tested and held out, no more are memorised, and greedy decoding says no more texts.
+    Nothing but FAIL is changed.
+    """
+    recorded = baseline.models.get(_name(result))
+    if isinstance(result, MemoryMap):
+        return result.model_copy(update={"baseline": _compare_map(result, recorded)})
+    if result.verdict is not Verdict.FAIL:
+        return result.model_copy(update={"baseline": BaselineComparison(state="not-needed")})
+    comparison = _compare(result, recorded)
+    gate = Verdict.PASS if comparison.state == "known" else Verdict.FAIL
+    return result.model_copy(update={"gate": gate, "baseline": comparison})
+
+
+def _compare_map(found: MemoryMap, recorded: RecordedAudit | RecordedMap | None) -> BaselineState:
+    if found.verdict != "FAIL":
+        return "not-needed"
+    if not isinstance(recorded, RecordedMap) or (recorded.tested, recorded.held_out) != (found.tested, found.held_out):
+        return "unrecorded"
+    known = recorded.verdict == "FAIL" and found.memorised <= recorded.memorised and found.greedy <= recorded.greedy
+    return "known" if known else "worse"
+
+
+def _compare(audit: Audit, recorded: RecordedAudit | RecordedMap | None) -> BaselineComparison:
+    if not isinstance(recorded, RecordedAudit) or not _same_canaries(audit, recorded):
+        return BaselineComparison(state="unrecorded")
+    known: list[int] = []
+    worse: list[int] = []
+    for number, (canary, before) in enumerate(zip(audit.canaries, recorded.canaries, strict=True), start=1):
+        if fails_alone(audit, canary):
+            risen = _risen(canary.exposure, before.exposure) or _risen(canary.exposure_ratio, before.exposure_ratio)
+            (worse if risen or not before.failing else known).append(number)
+    combined = audit.combined
+    together = fail_together(audit) and (
+        not recorded.together
+        or _risen(combined.mean_exposure, recorded.mean_exposure)
+        or _risen(combined.mean_exposure_ratio, recorded.mean_exposure_ratio)
+    )
+    bound = failing_bound(audit)
+    beyond = bound is not None and (recorded.bound is None or _risen(bound, recorded.bound))
+    attacked = not set(failing_attacks(audit)) <= set(recorded.attacks)
+    state: BaselineState = "worse" if worse or together or beyond or attacked else "known"
+    return BaselineComparison(state=state, known=tuple(known), worse=tuple(worse))
+
+
+def _recorded(audit: Audit | MemoryMap) -> RecordedAudit | RecordedMap:
+    if isinstance(audit, MemoryMap):
+        return RecordedMap(**{name: getattr(audit, name) for name in RecordedMap.model_fields})
+    return RecordedAudit(
+        verdict=audit.verdict,
+        together=fail_together(audit),
+        mean_exposure=audit.combined.mean_exposure,
+        mean_exposure_ratio=audit.combined.mean_exposure_ratio,
+        bound=failing_bound(audit),
+        canaries=tuple(
+            RecordedCanary(
+                **canary.model_dump(include={"repeats", "pool", "exposure", "exposure_ratio"}),
+                failing=fails_alone(audit, canary),
+            )
+            for canary in audit.canaries
+        ),
+        attacks=failing_attacks(audit),
+    )
+
+
+def _name(result: AnyAudit | MemoryMap) -> str:
+    return Path(result.model).as_posix()
+
+
+def _same_canaries(audit: Audit, recorded: RecordedAudit) -> bool:
+    now = [(canary.repeats, canary.pool) for canary in audit.canaries]
+    return now == [(canary.repeats, canary.pool) for canary in recorded.canaries]
+
+
+def _risen(now: float | None, before: float | None) -> bool:
+    """Whether a figure has risen by more than the tolerance; one that either side lacks has not."""
+    return now is not None and before is not None and now > before + TOLERANCE_BITS

@@ -1,0 +1,151 @@
+"""Guarantees in the form of the JSON."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from atdp_cli.files.documents import Frozen, Number, json_number
+from atdp_cli.memorisation.results import MapVerdict
+from atdp_cli.privacy.scope import Guarantee
+from atdp_cli.reporting.audit_entry import ScoreName
+
+
+class PerplexityEntry(Frozen):
+    """exp of the mean negative log-likelihood a token."""
+
+    all: Number
+    sensitive: Number
+    other: Number
+
+
+class BeforeAfter(Frozen):
+    """Held-out perplexity of the checkpoint as given and of the file as written."""
+
+    before: PerplexityEntry
+    after: PerplexityEntry
+
+
+class RanksEntry(Frozen):
+    """How a model ranks flagged values among decoys of their shape, as `audit/memory/value_ranks.py` has it.
+
+    Attributes:
+        training, held_out: The mean share of decoys that it finds likelier than the true value, in records that it was
+            trained on and in held-out ones. They are equal where it remembers no training value.
+        training_values, held_out_values: How many values, one a record.
+        p_value: That training values rank as high by chance.
+    """
+
+    training: float
+    held_out: float
+    training_values: int
+    held_out_values: int
+    p_value: float
+
+
+class RanksBeforeAfter(Frozen):
+    """The ranks by the checkpoint as given and by the file as written."""
+
+    before: RanksEntry
+    after: RanksEntry
+
+
+class MemoryEntry(Frozen):
+    """What a memory map found, without its places.
+
+    Attributes:
+        of: `after` for the model of the report, `before` for the checkpoint that the run started from, `other` else.
+        weights: SHA-256 of each file of the model that was mapped.
+        sentences: How much is memorised, and how sure that is.
+        memorised: Of the `tested` groups of records, against `held_out` ones.
+        texts: Different texts in their places.
+        greedy: Those that greedy decoding says.
+        labels: How many places have each label.
+    """
+
+    of: ScoreName
+    weights: dict[str, str]
+    verdict: MapVerdict | None
+    sentences: tuple[str, ...]
+    tested: int
+    held_out: int
+    calibrated: bool
+    memorised: int
+    texts: int
+    greedy: int
+    labels: tuple[tuple[str, int], ...]
+
+
+class TunedEntry(Frozen):
+    """What trials chose, all of which train on decoyed text.
+
+    Attributes:
+        learning_rate: η.
+        chosen_on: What they were judged by: their loss on `decoy` text, or how they ranked values of the `raw` text.
+        trials: How many there were.
+        steps: Their optimizer steps in all, which are not among the stage's.
+    """
+
+    learning_rate: float
+    chosen_on: Literal["decoy", "raw"] = "decoy"
+    trials: int
+    steps: int
+
+
+class NeighboursEntry(Frozen):
+    """Between which corpora a guarantee for flagged characters holds.
+
+    Attributes:
+        records: Whether they differ in one record or in any number.
+        shapes: What they have in common in the flagged places, as the ledger names it.
+        detector, tier: What flags them.
+    """
+
+    records: Literal["one", "any"]
+    shapes: tuple[str, ...]
+    detector: str | None
+    tier: str
+
+
+class GuaranteeEntry(Frozen):
+    """One guarantee as the JSON shows it.
+
+    Attributes:
+        epsilon: null where nothing was spent.
+        accountant: null where none computed ε, as it is infinite or nothing was spent.
+        neighbours: null where a record may change in any way.
+    """
+
+    scope: Literal["end_to_end", "selective", "declared", "uncounted", "increment"]
+    epsilon: Number
+    delta: float
+    adjacency: Literal["zero-out", "replace-one"]
+    accountant: str | None
+    assumptions: tuple[str, ...]
+    neighbours: NeighboursEntry | None = None
+
+
+def guarantee_entries(guarantees: Sequence[Guarantee]) -> tuple[GuaranteeEntry, ...]:
+    """Guarantees in the form of the JSON."""
+    return tuple(
+        GuaranteeEntry(
+            scope=guarantee.scope,
+            epsilon=json_number(guarantee.epsilon),
+            delta=guarantee.delta,
+            adjacency=guarantee.adjacency,
+            accountant=guarantee.accountant,
+            assumptions=guarantee.assumptions,
+            neighbours=_neighbours(guarantee),
+        )
+        for guarantee in guarantees
+    )
+
+
+def _neighbours(guarantee: Guarantee) -> NeighboursEntry | None:
+    neighbours = guarantee.neighbours
+    if neighbours is None or neighbours.flags is None:
+        return None
+    return NeighboursEntry(
+        records="any" if guarantee.exact else "one",
+        shapes=tuple(sorted(neighbours.shapes)),
+        detector=neighbours.flags.detector,
+        tier=neighbours.flags.tier,
+    )

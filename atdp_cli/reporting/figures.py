@@ -1,0 +1,201 @@
+"""The charts of a report as SVG, each narrow enough for a phone and for two side by side on a desk."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from atdp_cli.files.documents import Number
+from atdp_cli.reporting.audit_entry import AuditedCanary, AuditEntry, ScoreName
+from atdp_cli.reporting.charts import Curve, Panel, chart
+from atdp_cli.reporting.document import PrivateReport, PublicReport
+from atdp_cli.reporting.dotplot import DotPanel as Dots
+from atdp_cli.reporting.dotplot import Mark, dot_plot
+from atdp_cli.reporting.entries import PerplexityEntry
+
+DASHES = ("", "7 4", "2 3")
+"""What tells curves of one chart apart on grey paper."""
+
+
+MODELS: tuple[tuple[ScoreName, bool], ...] = (("after", False), ("before", True))
+"""Which model's exposures are drawn, and whether hollow."""
+
+
+NARROW = 300
+"""Pixels of the axis of exposures."""
+
+
+CHANCE = 1 / math.log(2)
+"""Bits: the mean exposure of canaries that nobody remembers."""
+
+
+ACCOUNTANTS = {"pld": "PLD", "rdp": "RDP", "paper": "paper's"}
+
+
+def noise_figure(report: PublicReport) -> str | None:
+    """σ over the epochs of all stages, one after the other; None where no step had noise."""
+    curves: list[Curve] = []
+    first = 0
+    for stage in report.stages:
+        if stage.noise_multipliers and stage.steps:
+            points = [(first + epoch + side, s) for epoch, s in enumerate(stage.noise_multipliers) for side in (0, 1)]
+            curves.append(Curve(points=points, name=stage.name, dots=False))
+        first += stage.epochs
+    if not curves:
+        return None
+    panel = Panel(title="Noise multiplier σ", x_label="epochs so far", y_label="σ", curves=curves)
+    return chart("Noise by epoch", "The standard deviation of the noise over the clip norm, epoch by epoch.", [panel])
+
+
+def epsilon_figure(report: PublicReport) -> str | None:
+    """ε over the steps by each accountant, or at the end if there is but one moment; None without noise."""
+    if len(report.epsilon_over_steps) < 2:
+        return _epsilon_at_the_end(report)
+    curves = [
+        Curve(
+            points=[(point.step, _number(getattr(point, name))) for point in report.epsilon_over_steps],
+            name=label,
+            dash=dash,
+            dots=False,
+        )
+        for (name, label), dash in zip(ACCOUNTANTS.items(), DASHES, strict=True)
+    ]
+    panel = Panel(title=f"ε at δ = {report.delta:g}", x_label="step with noise", y_label="ε", curves=curves)
+    description = "ε of what was spent with noise, by three accountants; the first is the one to quote."
+    return chart("Epsilon over the steps", description, [panel])
+
+
+def _epsilon_at_the_end(report: PublicReport) -> str | None:
+    if report.epsilon is None:
+        return None
+    rows = [(label, [Mark(value=_number(getattr(report.epsilon, name)))]) for name, label in ACCOUNTANTS.items()]
+    panel = Dots(title=f"ε at δ = {report.delta:g}", x_label="ε spent with noise", rows=rows, width=NARROW)
+    description = "ε of what was spent with noise, by three accountants; the first is the one to quote."
+    return dot_plot("Epsilon by accountant", description, [panel], legend=("", ""))
+
+
+def mean_exposure_figure(report: PublicReport) -> str | None:
+    """The mean exposure before and after, with intervals, against chance; None without an audit of the model."""
+    by_model = _audited(report)
+    if "after" not in by_model:
+        return None
+    rows = [
+        (label, marks)
+        for label, field in (("log p", "mean"), ("ratio", "mean_ratio"))
+        if (marks := [mark for of, hollow in MODELS if of in by_model for mark in _mean(by_model[of], field, hollow)])
+    ]
+    if not rows:
+        return None
+    panel = Dots(
+        title="Mean exposure of the canaries",
+        x_label="bits, with 95 % intervals",
+        rows=rows,
+        lines=[(CHANCE, "chance")],
+        width=NARROW,
+    )
+    description = "The mean exposure of the planted canaries by both scores; what nobody remembers lies at chance."
+    return dot_plot("Mean exposure", description, [panel], legend=_legend(by_model))
+
+
+def _mean(audit: AuditEntry, field: str, hollow: bool) -> list[Mark]:
+    value = getattr(audit, field)
+    return (
+        []
+        if value is None
+        else [Mark(value=_number(value), interval=getattr(audit, f"{field}_interval"), hollow=hollow)]
+    )
+
+
+def _audited(report: PublicReport) -> dict[ScoreName, AuditEntry]:
+    return {audit.of: audit for audit in report.audits if audit.of != "other"}
+
+
+def _legend(by_model: Mapping[ScoreName, AuditEntry]) -> tuple[str, str]:
+    """Of the models that were audited alone."""
+    after, before = (of if of in by_model else "" for of, _ in MODELS)
+    return after, before
+
+
+def exposure_figures(report: PublicReport) -> tuple[str, ...]:
+    """Each canary's exposure by both scores, before as a circle and after as a disc."""
+    by_model = _audited(report)
+    if not (drawn := by_model.get("after") or by_model.get("before")):
+        return ()
+    charts = [_exposures(by_model, drawn, "log p", "exposure")]
+    if any(audit.exposure_ratio is not None for audit in drawn.canaries):
+        charts.append(_exposures(by_model, drawn, "ratio", "exposure_ratio"))
+    return tuple(charts)
+
+
+def _exposures(by_model: Mapping[ScoreName, AuditEntry], drawn: AuditEntry, score: str, field: str) -> str:
+    canaries = [index for index, canary in enumerate(drawn.canaries) if canary.planted]
+    rows = [
+        (
+            str(index + 1),
+            tuple(
+                mark
+                for of, hollow in MODELS
+                if of in by_model
+                for mark in _marks(by_model[of].canaries, index, field, hollow=hollow)
+            ),
+        )
+        for index in canaries
+    ]
+    # Both thresholds of an audit are one: the tests of both scores have the same level.
+    lines = [] if drawn.threshold is None else [(drawn.threshold, "fails")]
+    panel = Dots(
+        title=f"By {score}" if field == "exposure" else "By the ratio to the base",
+        x_label="exposure, bits",
+        rows=rows,
+        lines=lines,
+        band=drawn.null_band,
+        width=NARROW,
+    )
+    description = (
+        f"A row for each planted canary. Grey is where 95 of 100 lie that nobody remembers; one beyond the dashed line "
+        f"fails the model. Score: {score}."
+    )
+    return dot_plot(f"Exposure by {score}", description, [panel], legend=_legend(by_model))
+
+
+def _marks(canaries: Sequence[AuditedCanary], index: int, field: str, *, hollow: bool) -> list[Mark]:
+    value = getattr(canaries[index], field) if index < len(canaries) else None
+    return [] if value is None else [Mark(value=value, hollow=hollow)]
+
+
+def perplexity_figure(report: PrivateReport) -> str | None:
+    """Held-out perplexity of sensitive and other tokens, epoch by epoch through all stages."""
+    entries = [report.perplexity.before, *(entry for stage in report.stages for entry in stage.perplexities)]
+    if len(entries) < 2:
+        return None
+    curves = [
+        Curve(points=_over_epochs(entries, field), name=field, dash=dash)
+        for field, dash in zip(("sensitive", "other"), DASHES, strict=False)
+    ]
+    panel = Panel(title="Held-out perplexity", x_label="epochs so far", y_label="perplexity", curves=curves)
+    return chart("Perplexity over the epochs", "Of sensitive and of other tokens of held-out records.", [panel])
+
+
+def _over_epochs(entries: Sequence[PerplexityEntry], field: str) -> list[tuple[float, float]]:
+    return [
+        (epoch, _number(value)) for epoch, entry in enumerate(entries) if (value := getattr(entry, field)) is not None
+    ]
+
+
+def norms_figure(report: PrivateReport) -> str | None:
+    """Mean gradient norm of each step's records before clipping; None where no stage clipped."""
+    curves = [
+        Curve(
+            points=[(step, norm) for step, norm in enumerate(stage.mean_norms, start=1) if norm is not None],
+            name=stage.name,
+            dash=DASHES[place % len(DASHES)],
+            dots=False,
+        )
+        for place, stage in enumerate(stage for stage in report.stages if stage.mean_norms)
+    ]
+    if not any(curve.points for curve in curves):
+        return None
+    panel = Panel(title="Mean gradient norm", x_label="step of the stage", y_label="norm", curves=curves)
+    return chart("Gradient norms over the steps", "The mean L2 norm of the sampled records, before clipping.", [panel])
+
+
+def _number(value: Number) -> float:
+    return float("nan") if value is None else float(value)

@@ -1,0 +1,114 @@
+"""The privacy report as one HTML file that asks no host for anything and needs no script."""
+
+import math
+from collections.abc import Callable
+from functools import cache, reduce
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup, escape
+
+from atdp_cli.privacy.wording import rounded_up
+from atdp_cli.reporting import figures, stage_facts
+from atdp_cli.reporting.document import PrivateReport, PublicReport
+from atdp_cli.reporting.wording import model_title
+
+VERDICTS = {
+    "releasable": "Releasable",
+    "flagged-values-only": "Releasable for flagged values only",
+    "not-releasable": "Not releasable",
+}
+"""The badge of each verdict."""
+
+
+FORMS: dict[str, Callable[[float], str]] = {
+    "epsilon": rounded_up,
+    "count": lambda value: f"{value:,.0f}",
+    "plain": lambda value: f"{value:.4g}",
+    "fixed": lambda value: f"{value:,.2f}",
+    "share": lambda value: f"{value:.1%}",
+}
+"""How numbers are shown; those of `epsilon` are never rounded down."""
+
+
+def render_html(report: PublicReport | PrivateReport) -> str:
+    """The report as HTML; the whole one where it is given the whole."""
+    private = report if isinstance(report, PrivateReport) else None
+    public = report.public if isinstance(report, PrivateReport) else report
+    charts = {
+        "noise": figures.noise_figure(public),
+        "epsilon": figures.epsilon_figure(public),
+        "means": figures.mean_exposure_figure(public),
+        "exposures": figures.exposure_figures(public),
+        "perplexity": None if private is None else figures.perplexity_figure(private),
+        "norms": None if private is None else figures.norms_figure(private),
+    }
+    return (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            report=public,
+            private=private,
+            figure=figure_of(report.model_dump(mode="json")),
+            at="" if private is None else "public.",
+            charts=charts,
+            title=model_title(public),
+            weights=_weights(public),
+            audited=next((audit for audit in public.audits if audit.of == "after"), None),
+            verdicts=VERDICTS,
+            stage_facts=stage_facts,
+            scopes=stage_facts.SCOPES,
+            most_bits=max((_bits(token.before, token.after) for token in public.sentence), default=1.0) or 1.0,
+        )
+    )
+
+
+def _weights(report: PublicReport) -> list[tuple[str, str]]:
+    """The hashes of the files that hold weights."""
+    return [(name, digest) for name, digest in report.weights.items() if name.endswith(".safetensors")]
+
+
+def figure_of(document: dict[str, Any]) -> Callable[[str, str], Markup]:
+    """What shows the number at a path of the JSON, so that no other can stand there.
+
+    `figure("epsilon.pld", "epsilon")` → `<data value="2.998" data-path="epsilon.pld">3.00</data>`.
+    """
+
+    def figure(path: str, form: str) -> Markup:
+        value = reduce(lambda part, key: part[int(key) if isinstance(part, list) else key], path.split("."), document)
+        given = "" if value is None else str(value)
+        return Markup('<data value="{}" data-path="{}">{}</data>').format(given, path, render_value(value, form))
+
+    return figure
+
+
+def render_value(value: Any, form: str) -> str:
+    """A number in one of the `FORMS`, ∞ for "inf", a dash for null.
+
+    >>> render_value(2.9981, "epsilon"), render_value("inf", "fixed"), render_value(None, "count")
+    ('3.00', '∞', '–')
+    """
+    if value is None:
+        return "–"
+    return "∞" if value == "inf" else FORMS[form](float(value))
+
+
+def _bits(*values: float | str | None) -> float:
+    bits = [float(value) for value in values if value is not None]
+    return max((value for value in bits if math.isfinite(value)), default=0.0)
+
+
+@cache
+def environment() -> Environment:
+    """The templates; in those of HTML, what comes from a report is escaped."""
+    templates = Environment(
+        loader=PackageLoader("atdp_cli.reporting"),
+        undefined=StrictUndefined,
+        # Nothing in a model card comes from a corpus, and escaping would garble it.
+        autoescape=select_autoescape(disabled_extensions=("md.j2",), default=True),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters["svg"] = Markup
+    templates.filters["cell"] = lambda text: escape(text if text.strip() else text.replace("\n", "⏎").replace(" ", "␣"))
+    return templates

@@ -1,0 +1,304 @@
+"""The report's files: in OUT/ what may be published, in OUT.private/ the whole."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from math import log2
+from pathlib import Path
+from typing import Annotated, get_args
+
+import numpy as np
+from pydantic import BaseModel, Field, RootModel
+
+from atdp_cli.audit.exposure import bootstrap
+from atdp_cli.audit.results import DISCOVERABLE_QUERIES, Audit, AuditDocument, CanaryResult, Membership, Relearning
+from atdp_cli.errors import InputError, UsageError
+from atdp_cli.files.atomic_write import atomic_write
+from atdp_cli.files.documents import read_document
+from atdp_cli.files.private import PRIVATE, beside
+from atdp_cli.memorisation.results import MemoryDocument, MemoryMap
+from atdp_cli.reporting.annex import with_verdict
+from atdp_cli.reporting.audit_entry import (
+    AuditedCanary,
+    AuditEntry,
+    Bound,
+    ExtractionEntry,
+    Interval,
+    MembershipEntry,
+    RelearningEntry,
+    ScoreName,
+)
+from atdp_cli.reporting.card import render_card
+from atdp_cli.reporting.ci.checks import memory_sentences
+from atdp_cli.reporting.compare import Report
+from atdp_cli.reporting.document import HTML_FILE, REPORT_FILE, PrivateReport, PublicReport
+from atdp_cli.reporting.entries import MemoryEntry
+from atdp_cli.reporting.html import render_html
+from atdp_cli.reporting.wording import audit_sentence
+
+CARD_FILE = "README.md"
+
+
+LONGEST_NAME = 80
+"""Characters of a model's name."""
+
+
+def write_reports(folder: Path, private_folder: Path, public: PublicReport, private: PrivateReport | None) -> None:
+    """JSON, HTML and model card into the model's folder, JSON and HTML of the whole report into the private one.
+
+    Each file is replaced in one rename.
+
+    Args:
+        private: None leaves the private folder as it is.
+
+    Raises:
+        RunError: A file cannot be written.
+    """
+    texts = {folder / CARD_FILE: render_card(public), **_rendered(folder, public)}
+    if private is not None:
+        texts |= _rendered(private_folder, private)
+    for path, text in texts.items():
+        with atomic_write(path) as stream:
+            stream.write(text.encode())
+
+
+def _rendered(folder: Path, report: Report) -> dict[Path, str]:
+    return {folder / REPORT_FILE: as_json(report), folder / HTML_FILE: render_html(report)}
+
+
+def as_json(report: BaseModel) -> str:
+    """A report as its file has it."""
+    return report.model_dump_json(indent=2) + "\n"
+
+
+def read_report(place: Path) -> Report:
+    """The report in a file, or in a folder that `harden` wrote: the whole one in OUT.private/.
+
+    Raises:
+        InputError: There is none, or it is damaged or of another version.
+    """
+    path = place / REPORT_FILE if place.is_dir() else place
+    remedy = "Give a folder that atdp harden wrote, its .private folder, or a privacy_report.json of this version."
+    return read_document(path, _ReportFile, name="The report", remedy=remedy).root
+
+
+class _ReportFile(RootModel[Annotated[Report, Field(discriminator="kind")]]):
+    pass
+
+
+def attach_audits(folder: Path, audits: Path) -> PublicReport:
+    """Put audits into the reports of a model's folder and of its private one, and write all renderings again.
+
+    Args:
+        audits: What `audit-canary --json` wrote.
+
+    Raises:
+        InputError: A report or the audits cannot be read, or none is of this model.
+        RunError: A file cannot be written.
+    """
+    return _rewrite(folder, lambda report: with_audits(report, read_audits(audits)))
+
+
+def attach_name(folder: Path, name: str) -> PublicReport:
+    """Put what the model is called into the reports of its folder and of its private one, and write them again.
+
+    Raises:
+        InputError: A report cannot be read.
+        RunError: A file cannot be written.
+    """
+    return _rewrite(folder, lambda report: report.model_copy(update={"name": name}))
+
+
+def checked_name(name: str) -> str:
+    """A name that fits the head of a report.
+
+    Raises:
+        UsageError: It is empty, longer than a line, or has characters that do not show.
+    """
+    if not 0 < len(name.strip()) <= LONGEST_NAME or not name.isprintable():
+        raise UsageError(f"The name of a model has 1 to {LONGEST_NAME} characters that show.", "Give another --name.")
+    return name.strip()
+
+
+def _rewrite(folder: Path, change: Callable[[PublicReport], PublicReport]) -> PublicReport:
+    """Change the public report of a model's folder, and write it and the private one again in all forms."""
+    report = read_report(folder)
+    if isinstance(report, PrivateReport) or not folder.is_dir():
+        raise InputError(f"{folder} is not the folder of a model, and both of its reports change.", "Give OUT itself.")
+    public = change(report)
+    private_folder = beside(folder, PRIVATE)
+    private = read_report(private_folder) if (private_folder / REPORT_FILE).exists() else None
+    if isinstance(private, PublicReport):
+        raise InputError(f"{private_folder} holds a report without private figures.", "Harden again.")
+    whole = None if private is None else private.model_copy(update={"public": public})
+    write_reports(folder, private_folder, public, whole)
+    return public
+
+
+def attach_maps(folder: Path, maps: Sequence[MemoryMap]) -> None:
+    """Put memory maps into the private report of a model's folder, in place of those that it had.
+
+    Args:
+        folder: OUT; its report is that in OUT.private/.
+
+    Raises:
+        InputError: There is no private report, or none of the maps is of this model.
+        RunError: A file cannot be written.
+    """
+    private_folder = beside(folder, PRIVATE)
+    private = read_report(private_folder)
+    if isinstance(private, PublicReport):
+        raise InputError(f"{private_folder} holds a report without private figures.", "Harden again.")
+    entries = sorted(
+        (_memory(memory_map, private.public) for memory_map in maps), key=lambda entry: _ORDER.index(entry.of)
+    )
+    if not entries or entries[0].of != "after":
+        raise InputError("None of these maps is of the weights that the report is about.", "Map that folder too.")
+    for path, text in _rendered(private_folder, private.model_copy(update={"maps": tuple(entries)})).items():
+        with atomic_write(path) as stream:
+            stream.write(text.encode())
+
+
+def read_maps(path: Path) -> tuple[MemoryMap, ...]:
+    """The maps in a file that `audit-corpus --json` wrote.
+
+    Raises:
+        InputError: It is no such file.
+    """
+    remedy = "Write it by atdp audit-corpus MODEL --data CORPUS --eval-data UNREAD --json > map.json."
+    return read_document(path, MemoryDocument, name="The map", remedy=remedy).models
+
+
+NULL_BAND = (-log2(0.975), -log2(0.025))
+"""Bits: the exposure of a canary that nobody remembers is below x with chance 1 - 2^-x."""
+
+
+_ORDER = get_args(ScoreName)
+
+
+HOW = "Write it by atdp audit-canary MODEL --manifest canaries.json --json > audit.json."
+
+
+def with_audits(report: PublicReport, audits: Sequence[Audit]) -> PublicReport:
+    """The report with audits in place of those that it had: its own model's first, then the start's, then others'.
+
+    Raises:
+        InputError: None of them is of the report's model.
+    """
+    entries = sorted((_entry(audit, report) for audit in audits), key=lambda entry: _ORDER.index(entry.of))
+    if not entries or entries[0].of != "after":
+        raise InputError("None of these audits is of the weights that the report is about.", "Audit that folder too.")
+    summary = report.summary.model_copy(update={"audit": audit_sentence(entries)})
+    return with_verdict(report.model_copy(update={"audits": tuple(entries), "summary": summary}))
+
+
+def read_audits(path: Path) -> tuple[Audit, ...]:
+    """The completed audits of canaries in a file that `audit-canary --json` wrote.
+
+    Raises:
+        InputError: It is no such file, or holds none.
+    """
+    document = read_document(path, AuditDocument, name="The audit", remedy=HOW)
+    audits = tuple(audit for audit in document.models if isinstance(audit, Audit) and audit.canaries)
+    if not audits:
+        raise InputError(f"{path} holds no completed audit of canaries.", HOW)
+    return audits
+
+
+def _entry(audit: Audit, report: PublicReport) -> AuditEntry:
+    combined, planted = audit.combined, [canary for canary in audit.canaries if canary.planted]
+    # The base model's ratio to itself is the same for all candidates, and says nothing.
+    by_ratio = audit.tested_against_base and not all(map(_tied, planted))
+    return AuditEntry(
+        of=_of(audit.weights, report),
+        weights=audit.weights,
+        verdict=audit.verdict,
+        reasons=audit.reasons,
+        alpha=audit.alpha,
+        threshold=log2(len(planted) / combined.level) if planted else None,
+        null_band=NULL_BAND,
+        canaries=tuple(
+            AuditedCanary(
+                planted=canary.planted,
+                repeats=canary.repeats,
+                exposure=canary.exposure,
+                exposure_ratio=canary.exposure_ratio if by_ratio else None,
+                p=canary.holm_p,
+                p_ratio=canary.holm_p_ratio if by_ratio else None,
+            )
+            for canary in audit.canaries
+        ),
+        mean=combined.mean_exposure,
+        mean_interval=_interval([canary.exposure for canary in planted]),
+        mean_ratio=combined.mean_exposure_ratio if by_ratio else None,
+        mean_ratio_interval=_interval([canary.exposure_ratio for canary in planted]) if by_ratio else None,
+        p=combined.fisher_p,
+        p_ratio=combined.fisher_p_ratio if by_ratio else None,
+        detectable=combined.detectable,
+        mean_limit=combined.mean_limit,
+        mean_limit_ratio=combined.mean_limit_ratio if by_ratio else None,
+        extraction=_extraction(audit) if planted else None,
+        membership=tuple(map(_membership, audit.membership or ())),
+        relearning=None if audit.relearning is None else _relearning(audit.relearning, by_ratio=by_ratio),
+        bounds=tuple(Bound(**bound.model_dump(include=set(Bound.model_fields))) for bound in audit.epsilon),
+    )
+
+
+def _of(audited: Mapping[str, str], report: PublicReport) -> ScoreName:
+    """Which of the report's models was audited."""
+    return "after" if audited == report.weights else "before" if audited == report.start else "other"
+
+
+def _memory(memory_map: MemoryMap, report: PublicReport) -> MemoryEntry:
+    return MemoryEntry(
+        of=_of(memory_map.weights, report),
+        weights=memory_map.weights,
+        verdict=memory_map.verdict,
+        sentences=tuple(memory_sentences(memory_map)),
+        tested=memory_map.tested,
+        held_out=memory_map.held_out,
+        calibrated=memory_map.calibrated,
+        memorised=memory_map.memorised,
+        texts=len({place.value for place in memory_map.places}),
+        greedy=memory_map.greedy,
+        labels=tuple(Counter(place.label for place in memory_map.places).most_common()),
+    )
+
+
+def _tied(canary: CanaryResult) -> bool:
+    """Whether all candidates have one ratio."""
+    best, worst = canary.rank_ratio_min, canary.rank_ratio_max
+    return best is not None and worst is not None and worst - best + 1 == canary.compared
+
+
+def _interval(exposures: Sequence[float | None]) -> Interval | None:
+    values = [exposure for exposure in exposures if exposure is not None]
+    return bootstrap([np.array(values)]) if len(values) > 1 else None
+
+
+def _extraction(audit: Audit) -> ExtractionEntry | None:
+    if audit.extraction is None:
+        return None
+    planted = audit.planted_extraction()
+    queries = [entry.queries_half for entry in planted if entry.queries_half is not None]
+    return ExtractionEntry(
+        greedy=sum(entry.greedy for entry in planted),
+        discoverable=sum(samples <= DISCOVERABLE_QUERIES for samples in queries),
+        samples=DISCOVERABLE_QUERIES,
+        fewest=min(queries, default=None),
+    )
+
+
+def _membership(membership: Membership) -> MembershipEntry:
+    low, high = membership.auc_low, membership.auc_high
+    interval = None if low is None or high is None else (low, high)
+    return MembershipEntry(attack=membership.attack, auc=membership.auc, auc_interval=interval)
+
+
+def _relearning(relearning: Relearning, *, by_ratio: bool) -> RelearningEntry:
+    combined = relearning.combined
+    return RelearningEntry(
+        steps=relearning.steps,
+        verdict=relearning.verdict,
+        mean=combined.mean_exposure,
+        mean_ratio=combined.mean_exposure_ratio if by_ratio else None,
+    )

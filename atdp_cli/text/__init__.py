@@ -1,1 +1,0 @@
-"""Records, sensitive spans, and their redaction. Never imports torch."""

@@ -1,1 +1,0 @@
-"""Corpora: from files to records, and back with edited texts."""

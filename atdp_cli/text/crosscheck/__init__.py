@@ -1,1 +1,0 @@
-"""A language model is asked about what the detector left unflagged."""

@@ -1,1 +1,0 @@
-"""What is sensitive in a text: identifiers, named entities, and lists of terms."""

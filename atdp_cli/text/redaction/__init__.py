@@ -1,1 +1,0 @@
-"""Replacing sensitive spans: placeholders and decoys."""

@@ -1,1 +1,0 @@
-"""Clipping engines behind one signature."""

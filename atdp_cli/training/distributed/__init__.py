@@ -1,1 +1,0 @@
-"""One model trained by several processes."""

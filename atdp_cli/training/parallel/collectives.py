@@ -1,0 +1,179 @@
+"""Collective operations of the processes that train together: all call the same ones in the same order.
+
+For a single process each costs nothing and needs no `torch.distributed`.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import torch
+from torch import distributed
+
+from atdp_cli.errors import LostRankError, RunError, UsageError
+from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks
+
+if TYPE_CHECKING:
+    from torch.distributed.distributed_c10d import Store
+
+
+LARGE_TENSOR = 1 << 20
+"""A tensor of so many numbers is sent by itself; smaller ones are sent together."""
+
+
+def all_reduce_sum(ranks: Ranks, parts: Sequence[torch.Tensor]) -> None:
+    """Each tensor becomes its sum over the processes, in place and the same bits in all of them."""
+    if ranks.size == 1:
+        return
+    with _lost_ranks():
+        for group in _groups(parts):
+            if len(group) == 1:
+                distributed.all_reduce(group[0])
+                continue
+            joint = torch.cat([part.flatten() for part in group])
+            distributed.all_reduce(joint)
+            for part, total in zip(group, torch.split(joint, [part.numel() for part in group]), strict=True):
+                part.copy_(total.view_as(part))
+
+
+def _groups(parts: Sequence[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
+    """Large tensors by themselves, small ones grouped by dtype and device, since each message has its latency."""
+    groups: dict[tuple[torch.dtype, torch.device], list[torch.Tensor]] = {}
+    for part in parts:
+        if part.numel() >= LARGE_TENSOR:
+            yield [part]
+        else:
+            groups.setdefault((part.dtype, part.device), []).append(part)
+    yield from groups.values()
+
+
+def all_gather(ranks: Ranks, own: torch.Tensor, count: int) -> torch.Tensor:
+    """All of `count` numbers, of which each process has those that `local_items` gives it.
+
+    Args:
+        own: This process's numbers, on the CPU.
+
+    Returns:
+        Shape [count].
+    """
+    if ranks.size == 1:
+        return own
+    gathered = torch.zeros(count, dtype=own.dtype)
+    gathered[ranks.rank :: ranks.size] = own
+    all_reduce_sum(ranks, [gathered])
+    return gathered
+
+
+def all_reduce_any(ranks: Ranks, flags: Sequence[bool]) -> tuple[bool, ...]:
+    """Each flag, true where it is true in at least one process."""
+    counts = torch.tensor(flags, dtype=torch.int64)
+    all_reduce_sum(ranks, [counts])
+    return tuple(bool(count) for count in counts)
+
+
+def all_reduce_max(ranks: Ranks, number: int) -> int:
+    """The largest of the processes' numbers."""
+    return int(all_gather(ranks, torch.tensor([number]), ranks.size).max())
+
+
+def broadcast_bytes(ranks: Ranks, message: bytes = b"") -> bytes:
+    """The first process's message; those of the others are ignored."""
+    if ranks.size == 1:
+        return message
+    length = torch.tensor([len(message) if ranks.first else 0])
+    all_reduce_sum(ranks, [length])
+    content = torch.zeros(int(length), dtype=torch.uint8)
+    if ranks.first and message:
+        content.copy_(torch.frombuffer(bytearray(message), dtype=torch.uint8))
+    broadcast_(ranks, [content])
+    return content.numpy().tobytes()
+
+
+def broadcast_(ranks: Ranks, parts: Sequence[torch.Tensor]) -> None:
+    """Each tensor becomes that of the first process, in place."""
+    if ranks.size == 1:
+        return
+    with _lost_ranks():
+        for part in parts:
+            if part.numel():
+                distributed.broadcast(part, src=0)
+
+
+@contextmanager
+def _lost_ranks() -> Iterator[None]:
+    """Raises LostRankError where another process has ended."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise LostRankError(
+            "Another process of this run has ended.", "Its message, or torchrun's, says why; continue with --resume."
+        ) from error
+
+
+TIMEOUT = timedelta(days=1)
+"""While the first process reads a corpus, for example. One that ends is noticed at once: its connection closes."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProcessGroup:
+    """The processes of a run.
+
+    Attributes:
+        store: Kept by torchrun, so that it outlives each process; None for a single process.
+    """
+
+    ranks: Ranks = SINGLE_PROCESS
+    store: "Store | None" = None
+
+    def first_to_fail(self) -> bool:
+        """Whether no other process has reported yet why the run ends, so that there is one message."""
+        if self.store is None:
+            return True
+        try:
+            return self.store.add("failed", 1) == 1
+        except RuntimeError:
+            return self.ranks.first
+
+
+@contextmanager
+def process_group(*, sharded: bool = False, environment: Mapping[str, str] = os.environ) -> Iterator[ProcessGroup]:
+    """The group of processes that torchrun started; a group of one without torchrun.
+
+    Args:
+        sharded: Each process holds a shard of every parameter.
+
+    Raises:
+        UsageError: torchrun's variables are not numbers, or parameters are to be sharded in a single process.
+        RunError: The other processes do not answer.
+    """
+    try:
+        size, local = int(environment.get("WORLD_SIZE", "1")), int(environment.get("LOCAL_RANK", "0"))
+    except ValueError:
+        raise UsageError("WORLD_SIZE or LOCAL_RANK is not a number.", "Start with torchrun, or unset them.") from None
+    if size == 1:
+        if sharded:
+            raise UsageError("--shard-model needs several processes, and there is one.", "Start with torchrun.")
+        yield ProcessGroup()
+        return
+    import torch
+    from torch import distributed
+    from torch.distributed.rendezvous import rendezvous
+
+    if torch.cuda.is_available():
+        torch.cuda.set_device(local % torch.cuda.device_count())
+    try:
+        store, rank, size = next(rendezvous("env://"))
+        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+        distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=TIMEOUT)
+    except (RuntimeError, ValueError) as error:
+        raise RunError(
+            f"The {size} processes of this run do not find each other ({type(error).__name__}).",
+            "Check the options of torchrun.",
+        ) from error
+    try:
+        yield ProcessGroup(ranks=Ranks(rank=rank, size=size, sharded=sharded), store=store)
+    finally:
+        distributed.destroy_process_group()

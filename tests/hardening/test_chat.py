@@ -1,0 +1,161 @@
+"""Conversations from records to gradients: decoys and placeholders in contents alone, a record clipped as one."""
+
+import functools
+import random
+import re
+from collections.abc import Sequence
+
+import pytest
+import torch
+
+from atdp_cli.corpus.record import Record, Turn
+from atdp_cli.corpus.spans import FlaggedRecord, Span, Tier
+from atdp_cli.detection.detect import correct
+from atdp_cli.detection.scan import Finding
+from atdp_cli.hardening.encode import Encoding, LossOn, Windows, encode
+from atdp_cli.model.chat import ChatTemplate, load_chat_template
+from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
+from atdp_cli.replacement.decoys import uniformly
+from atdp_cli.training.clip.engine import trainable
+from atdp_cli.training.clip.ghost import clipped_sum
+from atdp_cli.training.clip.per_record import record_gradient
+from atdp_cli.training.objective import Example, make_example
+from atdp_cli.training.objectives.kinds import Weighted
+from atdp_cli.training.recipe import TextVariant
+from tests.chats import TEMPLATES, end_of, small_conversations, write_chat_checkpoint
+from tests.small import small_lines
+from tests.training.clipping.models import norm_error, oracle, relative
+
+TOLERANCE = 1e-5
+CONTEXT = 48
+_FLAGGED = re.compile(r"Emma Clarke|Omar Haddad|Lena Fischer|[0-9]{6}")
+
+
+def record_of(messages: Sequence[tuple[str, str]]) -> Record:
+    turns: list[Turn] = []
+    for role, content in messages:
+        start = turns[-1].end + 1 if turns else 0
+        turns.append(Turn(role, start, start + len(content)))
+    return Record("1", "\n".join(content for _, content in messages), tuple(turns))
+
+
+def flagged(messages: Sequence[tuple[str, str]]) -> FlaggedRecord:
+    record = record_of(messages)
+    actual = [Span(*match.span(), "PERSON", "ner", Tier.LOW_ENTITY) for match in _FLAGGED.finditer(record.text)]
+    return FlaggedRecord(record, tuple(actual))
+
+
+def corpus() -> list[FlaggedRecord]:
+    """Short and long conversations, some of which the assistant says nothing in."""
+    chats = [[(each["role"], each["content"]) for each in chat] for chat in small_conversations(8)]
+    long = [("user", "Emma Clarke?"), ("assistant", " ".join(["Omar Haddad said the order was shipped"] * 12))]
+    return [flagged(chat) for chat in (*chats, long, [("user", "Emma Clarke 483920")], [("assistant", " ")])]
+
+
+@pytest.fixture(scope="module", params=sorted(TEMPLATES))
+def named(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Checkpoint]:
+    folder = tmp_path_factory.mktemp("chat") / "model"
+    return request.param, load_checkpoint(write_chat_checkpoint(folder, small_lines(), TEMPLATES[request.param]))
+
+
+@functools.cache
+def chat_of(checkpoint: Checkpoint) -> ChatTemplate:
+    return load_chat_template(checkpoint.tokenizer)
+
+
+def encoding_of(checkpoint: Checkpoint, loss_on: LossOn = "assistant", context: int = CONTEXT) -> Encoding:
+    chat = chat_of(checkpoint)
+    return Encoding(tokenizer=checkpoint.tokenizer, context=context, windows=8, chat=chat, loss_on=loss_on)
+
+
+def windows_of(
+    checkpoint: Checkpoint, text: TextVariant, records: Sequence[FlaggedRecord], context: int = CONTEXT
+) -> tuple[Windows, ...]:
+    return encode(records, text, encoding_of(checkpoint, context=context), uniformly(random.Random(4).randrange))
+
+
+def examples_of(checkpoint: Checkpoint, text: TextVariant, records: Sequence[FlaggedRecord]) -> list[Example]:
+    return [make_example(windows, Weighted(unflagged_weight=0.2)) for windows in windows_of(checkpoint, text, records)]
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("text", TextVariant)
+def test_masked_conversations_are_clipped_as_by_the_loop(named: tuple[str, Checkpoint], text: TextVariant) -> None:
+    _, checkpoint = named
+    examples = examples_of(checkpoint, text, corpus())
+    assert max(len(example.windows) for example in examples) > 2
+    assert [len(example.windows) for example in examples[-2:]] == [0, 0]
+    norms = oracle(checkpoint.model, examples, 1.0).norms
+    clip = float(norms.median()) / 2  # most of them are clipped
+    expected = oracle(checkpoint.model, examples, clip)
+    actual = clipped_sum(checkpoint.model, examples, clip, tokens=200, positions=True)
+    assert relative(actual.gradient, expected.gradient) < TOLERANCE
+    assert norm_error(actual, expected) < TOLERANCE
+    assert actual.norms[-2:].tolist() == expected.norms[-2:].tolist() == [0, 0]
+
+
+def test_a_record_has_the_same_windows_and_gradient_beside_any_others(named: tuple[str, Checkpoint]) -> None:
+    _, checkpoint = named
+    records, model = corpus(), checkpoint.model
+    together = windows_of(checkpoint, TextVariant.RAW, records)
+    for place in (0, 5, 8):
+        [alone] = windows_of(checkpoint, TextVariant.RAW, records[place : place + 1])
+        assert [w.token_ids.tolist() for w in alone] == [w.token_ids.tolist() for w in together[place]]
+        both = [make_example(windows, Weighted(unflagged_weight=0.2)) for windows in (alone, together[place])]
+        first, second = (record_gradient(model, each, trainable(model)) for each in both)
+        assert all(torch.equal(gradient, other) for gradient, other in zip(first, second, strict=True))
+
+
+def test_the_gradient_is_that_of_the_whole_turns(named: tuple[str, Checkpoint]) -> None:
+    """Of a conversation that fits: the targets are what the assistant says, with what ends its turns."""
+    name, checkpoint = named
+    chat = chat_of(checkpoint)
+    messages = [("user", "Emma?"), ("assistant", "She said no."), ("user", "Why"), ("assistant", "Berlin.")]
+    cases: tuple[tuple[LossOn, tuple[int, ...]], ...] = (("assistant", (1, 3)), ("all", (0, 1, 2, 3)))
+    for loss_on, spoken in cases:
+        [[window]] = encode([flagged(messages)], TextVariant.RAW, encoding_of(checkpoint, loss_on, 200))
+        said = [messages[turn][1] + end_of(name, messages[turn][0]) for turn in spoken]
+        learnt = "".join(chat.tokenizer.decode(token) for token in window.token_ids[window.targets].tolist())
+        for each in said:
+            assert each in learnt
+        assert len(learnt) <= sum(map(len, said)) + len(messages) + len("---")
+
+
+def test_what_gives_way_is_in_the_contents(named: tuple[str, Checkpoint]) -> None:
+    name, checkpoint = named
+    chat = chat_of(checkpoint)
+    messages = [("user", "Emma Clarke, 483920"), ("assistant", "Hello Emma Clarke.")]
+    shown = {}
+    for text in TextVariant:
+        [[window]] = windows_of(checkpoint, text, [flagged(messages)], 200)
+        shown[text] = chat.tokenizer.decode(window.token_ids)
+        flags = chat.tokenizer.decode(window.token_ids[window.sensitive])
+        assert ("Emma Clarke" in flags) == (text is TextVariant.RAW), name
+    expected = shown[TextVariant.RAW].replace("Emma Clarke", "[PERSON]").replace("483920", "[PERSON]")
+    assert shown[TextVariant.REDACTED] == expected
+    pattern = re.escape(shown[TextVariant.RAW]).replace(re.escape("Emma Clarke"), r"[A-Z][\w']+ [A-Z][\w']+")
+    assert re.fullmatch(pattern.replace("483920", ".+"), shown[TextVariant.DECOY])
+
+
+def test_no_span_reaches_into_another_message() -> None:
+    record = record_of([("user", "Ask for Emma "), ("assistant", "\n Clarke is out"), ("user", "")])
+    over = Span(8, 23, "PERSON", "ner", Tier.LOW_ENTITY)
+    actual = correct(Finding(record, (over,), (), ((0, 10), (10, len(record.text)))), (), ())
+    assert [record.text[span.start : span.end] for span in actual.spans] == ["Emma", "Clarke"]
+    assert "".join(record.text[slice(*sentence)] for sentence in actual.sentences) == record.text
+    assert [turn.start for turn in record.turns if 0 < turn.start < len(record.text)] == [
+        start for start, _ in actual.sentences if start not in (0, 10)
+    ]
+
+
+def test_tokens_of_the_template_are_never_learnt(named: tuple[str, Checkpoint]) -> None:
+    """Nor are they flagged, whatever is."""
+    _, checkpoint = named
+    record = record_of([("user", "user"), ("assistant", "assistant")])
+    everything = FlaggedRecord(
+        record, (Span(0, 4, "X", "deny", Tier.LOW_ENTITY), Span(5, 14, "X", "deny", Tier.LOW_ENTITY))
+    )
+    [[window]] = windows_of(checkpoint, TextVariant.RAW, [everything])
+    decode = chat_of(checkpoint).tokenizer.decode
+    assert decode(window.token_ids[window.sensitive]).split() in (["userassistant"], ["user", "assistant"])
+    assert decode(window.token_ids[window.sensitive & window.targets]).strip() == "assistant"
