@@ -16,7 +16,7 @@ from tests.cli.conftest import Atdp, Ended, Leaky
 from tests.reporting.test_sarif import check_sarif
 
 SCHEMA = json.loads(
-    (Path(__file__).parents[2] / "atdp_cli" / "report" / "schemas" / "audit.schema.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[2] / "atdp_cli" / "reporting" / "schemas" / "audit.schema.json").read_text(encoding="utf-8")
 )
 
 

@@ -12,7 +12,7 @@ from atdp_cli.audit.hypothesis_tests import fisher
 from tests.cli.conftest import Atdp, Leaky, make_leaky
 
 SCHEMA = json.loads(
-    (Path(__file__).parents[2] / "atdp_cli" / "report" / "schemas" / "audit.schema.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[2] / "atdp_cli" / "reporting" / "schemas" / "audit.schema.json").read_text(encoding="utf-8")
 )
 POOL = 10_000
 ALL = "extraction,membership,relearning"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from atdp_cli.detection.word_lists import function_words
 
-WORDS = Path(__file__).parents[2] / "atdp_cli" / "text" / "detection" / "words"
+WORDS = Path(__file__).parents[2] / "atdp_cli" / "detection" / "words"
 
 COMMON_HEADER = """\
 # Common English words in lower case: the levels 10, 20 and 35 of SCOWL 2020.12.07, English and American spelling,
