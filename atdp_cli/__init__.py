@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from atdp_cli.hardening.request import HardenRequest
     from atdp_cli.hardening.results import HardenPlan, HardenSummary
     from atdp_cli.hardening.run import harden, plan
+    from atdp_cli.memorisation.request import MapRequest
+    from atdp_cli.memorisation.results import MemoryDocument
+    from atdp_cli.memorisation.run import audit_corpus
 
 __version__ = "0.1.0"
 
@@ -42,9 +45,12 @@ _HOMES = {
     "HardenPlan": "hardening.results",
     "HardenRequest": "hardening.request",
     "HardenSummary": "hardening.results",
+    "MapRequest": "memorisation.request",
+    "MemoryDocument": "memorisation.results",
     "RedactRequest": "detection.redact",
     "account": "accounting.run",
     "audit_canary": "audit.run",
+    "audit_corpus": "memorisation.run",
     "decoy": "decoys.request",
     "detect": "detection.run",
     "harden": "hardening.run",
@@ -78,11 +84,14 @@ __all__ = [
     "HardenSummary",
     "InputError",
     "InterruptedRunError",
+    "MapRequest",
+    "MemoryDocument",
     "RedactRequest",
     "RunError",
     "UsageError",
     "account",
     "audit_canary",
+    "audit_corpus",
     "decoy",
     "detect",
     "events",

@@ -6,52 +6,25 @@ from dataclasses import dataclass, replace
 from math import floor
 from pathlib import Path
 
-from atdp_cli.corpus.record import Record, Unit
+from atdp_cli.corpus.record import Record
 from atdp_cli.corpus.spans import FlaggedRecord, at_tier
-from atdp_cli.corpus.split import EACH_RECORD, Split, check_groups, load_split, record_groups
+from atdp_cli.corpus.split import Split, check_groups, load_split, record_groups
 from atdp_cli.detection.detector import Detector, detector_pipeline, run_detector
 from atdp_cli.detection.scan import load_pipeline
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.events import ChoiceWarning, Notify
+from atdp_cli.events import ChoiceWarning, Notify, ignore
 from atdp_cli.files.atomic_write import atomic_write, same_file
 from atdp_cli.files.private import private_folder
 from atdp_cli.memorisation.map import Findings, MappedCorpus, MappedRecord, find_memorised, rank_places
-from atdp_cli.memorisation.results import MAP, MemorisedPlace, MemoryMap
+from atdp_cli.memorisation.request import MapRequest, prepare_map
+from atdp_cli.memorisation.results import MAP, MemorisedPlace, MemoryDocument, MemoryMap
 from atdp_cli.memorisation.scores import TokenScores, score_tokens
 from atdp_cli.model.chat import ChatTemplate, as_read, chat_template_for, in_contents, render_record, without_ends
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, load_tokenizer
+from atdp_cli.model.device import find_device, use_threads
 from atdp_cli.model.folder import check_folder, tokenizer_folder
 from atdp_cli.model.hashes import seal_of
 from atdp_cli.replacement.decoys import public_draws, uniformly
-
-
-@dataclass(frozen=True, kw_only=True)
-class MapRequest:
-    """A corpus, what was held out of training, and how to look.
-
-    Attributes:
-        valid: Records that the models never read; None for those that `atdp harden` holds out of `data`.
-        chat_template: Which of the first model's chat templates renders conversations; None for the default one.
-        holdout_by: What a group is: `record`, `blank-line`, or the field whose equal values make one.
-        reference: Folder of the public base model; None for none.
-        fdr: The false discovery rate, in (0, 1).
-        decoys: That a flagged value is ranked among, from 1.
-        max_memorised: A number of groups, or a share of them; None for no limit.
-    """
-
-    data: Path
-    valid: Path | None
-    unit: Unit = "line"
-    text_field: str = "text"
-    turns: str | None = None
-    chat_template: str | None = None
-    holdout_by: str = EACH_RECORD
-    reference: Path | None = None
-    detector: Detector
-    device: str = "auto"
-    fdr: float = 0.05
-    decoys: int = 200
-    max_memorised: int | float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,22 +39,37 @@ class CorpusMap:
     records: tuple[Record, ...]
 
 
-def map_models(models: Sequence[Path], request: MapRequest, notify: Notify) -> Iterator[CorpusMap]:
-    """One map a model, in order.
+def audit_corpus(request: MapRequest, notify: Notify = ignore) -> MemoryDocument:
+    """Map what each model has memorised of its corpus: the places that it knows better than held-out text.
+
+    Returns:
+        The map of each model, in order. A verdict is data: FAIL is no exception.
 
     Raises:
-        UsageError: The groups do not go with the corpus, a model is an encoder-decoder one.
+        UsageError: Options contradict each other or the corpus, or a model is an encoder-decoder one.
         InputError: A file or a model cannot be read, or a model and the reference have different tokenizers.
         RunError: A model cannot be run.
     """
+    maps = map_models(prepare_map(request), request, notify)
+    return MemoryDocument(models=tuple(each.memory for each in maps))
+
+
+def map_models(detector: Detector, request: MapRequest, notify: Notify) -> Iterator[CorpusMap]:
+    """`audit_corpus` model by model, each as it ends, with the records.
+
+    Args:
+        detector: From `prepare_map`.
+    """
+    use_threads(request.threads)
+    find_device(request.device)
     split, groups = _split(request)
-    own = len(split.records) if request.valid is None else split.training
+    own = len(split.records) if request.eval_data is None else split.training
     _tell_of_copies(split, notify)
-    chat = _chat_template(models[0], split, request)
-    corpus = _mapped(split, groups, request, chat, notify)
+    chat = _chat_template(request.models[0], split, request)
+    corpus = _mapped(split, groups, detector, folder=private_folder(request.data), chat=chat, notify=notify)
     base = None if request.reference is None else _load(request.reference, request.device, chat)
     base_scores = None if base is None else _scores(base, corpus, str(request.reference), notify)
-    for folder in models:
+    for folder in request.models:
         checkpoint = _load(folder, request.device, chat, audited=True)
         if base is not None and base.tokenizer_sha256 != checkpoint.tokenizer_sha256:
             raise InputError(
@@ -99,25 +87,25 @@ def map_models(models: Sequence[Path], request: MapRequest, notify: Notify) -> I
 
 def _split(request: MapRequest) -> tuple[Split, list[Hashable]]:
     """The records, which of them are held out, and the group of each."""
-    files = (request.data,) if request.valid is None else (request.data, request.valid)
+    files = (request.data,) if request.eval_data is None else (request.data, request.eval_data)
     if len(files) == 2 and same_file(*files):
         raise UsageError(
             "--eval-data is --data itself, which the models were trained on.", "Give records they never read."
         )
-    check_groups(files, request.holdout_by, request.unit)
+    check_groups(files, request.holdout_by, request.privacy_unit)
     split = load_split(
         (request.data,),
-        unit=request.unit,
+        unit=request.privacy_unit,
         text_field=request.text_field,
         turns=request.turns,
         max_records=None,
-        valid=request.valid,
-        holdout_by=None if request.valid is not None else request.holdout_by,
+        valid=request.eval_data,
+        holdout_by=None if request.eval_data is not None else request.holdout_by,
     )
-    first = split.training if request.valid is not None else len(split.records)
+    first = split.training if request.eval_data is not None else len(split.records)
     groups = record_groups((request.data,), split.records[:first], request.text_field, request.holdout_by)
-    if request.valid is not None:
-        groups += record_groups((request.valid,), split.records[first:], request.text_field, request.holdout_by)
+    if request.eval_data is not None:
+        groups += record_groups((request.eval_data,), split.records[first:], request.text_field, request.holdout_by)
     return split, groups
 
 
@@ -154,13 +142,16 @@ def _in_records(
 
 
 def _mapped(
-    split: Split, groups: Sequence[Hashable], request: MapRequest, chat: ChatTemplate | None, notify: Notify
+    split: Split,
+    groups: Sequence[Hashable],
+    detector: Detector,
+    *,
+    folder: Path | None,
+    chat: ChatTemplate | None,
+    notify: Notify,
 ) -> MappedCorpus:
-    detector = request.detector
     pipeline = detector_pipeline(detector, load_pipeline(detector.pipeline))
-    detections = run_detector(
-        split.records, detector, pipeline, notify, total=len(split.records), folder=private_folder(request.data)
-    )
+    detections = run_detector(split.records, detector, pipeline, notify, total=len(split.records), folder=folder)
     flagged = (FlaggedRecord(detection.record, at_tier(detection.spans, detector.tier)) for detection in detections)
     read = [as_read(record, chat) for record in flagged]
 
