@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from atdp_cli.memorisation.request import MapRequest
     from atdp_cli.memorisation.results import MemoryDocument
     from atdp_cli.memorisation.run import audit_corpus
+    from atdp_cli.reporting.document import PrivateReport, PublicReport
+    from atdp_cli.reporting.request import ReportRequest, report
 
 __version__ = "0.1.0"
 
@@ -47,7 +49,10 @@ _HOMES = {
     "HardenSummary": "hardening.results",
     "MapRequest": "memorisation.request",
     "MemoryDocument": "memorisation.results",
+    "PrivateReport": "reporting.document",
+    "PublicReport": "reporting.document",
     "RedactRequest": "detection.redact",
+    "ReportRequest": "reporting.request",
     "account": "accounting.run",
     "audit_canary": "audit.run",
     "audit_corpus": "memorisation.run",
@@ -56,6 +61,7 @@ _HOMES = {
     "harden": "hardening.run",
     "plan": "hardening.run",
     "redact": "detection.redact",
+    "report": "reporting.request",
 }
 """The modules of the names that are looked up when they are used."""
 
@@ -86,7 +92,10 @@ __all__ = [
     "InterruptedRunError",
     "MapRequest",
     "MemoryDocument",
+    "PrivateReport",
+    "PublicReport",
     "RedactRequest",
+    "ReportRequest",
     "RunError",
     "UsageError",
     "account",
@@ -98,4 +107,5 @@ __all__ = [
     "harden",
     "plan",
     "redact",
+    "report",
 ]

@@ -18,6 +18,7 @@ from atdp_cli.errors import InputError, RunError, UsageError
 from atdp_cli.files.atomic_write import atomic_write, check_new
 from atdp_cli.files.corpus_file import STANDARD_OUTPUT
 from atdp_cli.reporting.document import HTML_FILE
+from atdp_cli.reporting.request import ReportRequest, report
 from atdp_cli.settings import OUTPUT, Option, Options
 
 if TYPE_CHECKING:
@@ -51,17 +52,8 @@ class ReportCommandOptions(Options):
     open: Annotated[bool, Option()] = False
     """Open the page of OUT in the browser."""
 
-    name: Annotated[str | None, Option(metavar="NAME")] = None
-    """What the model is called in OUT's reports, which are written again. It is published with them."""
-
     compare: Annotated[Path | None, Option(metavar="OUT2")] = None
     """Show another run's report beside this one."""
-
-    audit: Annotated[Path | None, Option(metavar="FILE")] = None
-    """Put what audit-canary --json wrote into OUT's reports, and write all of them again."""
-
-    map: Annotated[Path | None, Option(metavar="FILE")] = None
-    """Put what audit-corpus --json wrote into the report of OUT.private, and write it again."""
 
     verify: Annotated[bool, Option()] = False
     """Compare OUT's reports with its ledger, its files and, with --audit, the audits. Write nothing."""
@@ -71,10 +63,7 @@ class ReportCommandOptions(Options):
 
 
 def report_command(
-    folder: Annotated[
-        Path,
-        typer.Argument(metavar="OUT", help="Folder that harden wrote; OUT.private for the whole report."),
-    ],
+    request: ReportRequest,
     page: HtmlOptions,
     printing: JsonOptions,
     options: ReportCommandOptions,
@@ -85,9 +74,7 @@ def report_command(
     Without an option it is for the terminal. Exit codes: 0 done; 1 with --verify, a difference; 2 usage or unreadable
     input; 3 not completed.
     """
-    from atdp_cli.reporting.write import attach_audits, attach_maps, attach_name, checked_name, read_maps, read_report
-
-    audit, compare = options.audit, options.compare
+    folder, compare = request.folder, options.compare
     output = None if options.output == STANDARD_OUTPUT else options.output
     form = _form(
         {
@@ -100,28 +87,27 @@ def report_command(
         raise UsageError("--open shows the page as it is.", "Leave out --html, --json, --markdown, --compare and -o.")
     _check(form, compare, output, force=replacing.force)
     if options.verify:
-        shown = (form, compare, options.map, options.name)
-        _verify(folder, audit, showing=options.open or any(option is not None for option in shown))
+        shown = (form, compare, request.map, request.name)
+        _verify(folder, request.audit, showing=options.open or any(option is not None for option in shown))
         return
     if options.open:
         check_browser(folder)
-    if options.name is not None:
-        attach_name(folder, checked_name(options.name))
-        stderr_console().print(f"The name is in the reports of {folder}.", soft_wrap=True)
-    report = read_report(folder) if audit is None else attach_audits(folder, audit)
-    if options.map is not None:
-        attach_maps(folder, read_maps(options.map))
-        stderr_console().print(f"The maps are in the private report of {folder}.", soft_wrap=True)
-    if audit is not None:
-        stderr_console().print(f"The audits are in the reports of {folder}.", soft_wrap=True)
+    read = report(request)
+    for given, says in (
+        (request.name, f"The name is in the reports of {folder}."),
+        (request.map, f"The maps are in the private report of {folder}."),
+        (request.audit, f"The audits are in the reports of {folder}."),
+    ):
+        if given is not None:
+            stderr_console().print(says, soft_wrap=True)
     if options.open:
         open_page(folder)
         return
-    other = None if compare is None else read_report(compare)
+    other = None if compare is None else report(ReportRequest(folder=compare))
     if form is None:
-        _show(report, other)
+        _show(read, other)
         return
-    text = _text(report, other, form)
+    text = _text(read, other, form)
     if output is not None:
         with atomic_write(output, replace=replacing.force) as stream:
             stream.write(text.encode())
@@ -165,16 +151,16 @@ def _form(given: dict[ReportFormat, bool]) -> ReportFormat | None:
     return forms[0] if forms else None
 
 
-def _show(report: "Report", other: "Report | None") -> None:
+def _show(read: "Report", other: "Report | None") -> None:
     from atdp_cli.cli.report_screen import show_comparison, show_report
 
     if other is None:
-        show_report(report, stdout_console())
+        show_report(read, stdout_console())
     else:
-        show_comparison(report, other, stdout_console())
+        show_comparison(read, other, stdout_console())
 
 
-def _text(report: "Report", other: "Report | None", form: ReportFormat) -> str:
+def _text(read: "Report", other: "Report | None", form: ReportFormat) -> str:
     from atdp_cli.reporting.card import render_card
     from atdp_cli.reporting.compare import public_of, render_comparison
     from atdp_cli.reporting.html import render_html
@@ -182,11 +168,11 @@ def _text(report: "Report", other: "Report | None", form: ReportFormat) -> str:
 
     match form:
         case ReportFormat.HTML:
-            return render_html(report) if other is None else render_comparison(report, other)
+            return render_html(read) if other is None else render_comparison(read, other)
         case ReportFormat.JSON:
-            return as_json(report)
+            return as_json(read)
         case ReportFormat.MARKDOWN:
-            return render_card(public_of(report))
+            return render_card(public_of(read))
 
 
 def check_browser(folder: Path) -> None:

@@ -1,0 +1,49 @@
+"""What `report` is asked for, and the report that answers it."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from atdp_cli.reporting.compare import Report
+from atdp_cli.reporting.write import attach_audits, attach_maps, attach_name, checked_name, read_maps, read_report
+from atdp_cli.settings import Option, Options
+
+
+class ReportRequest(Options):
+    """Which report to read, and what to put into it before.
+
+        report(ReportRequest(folder="hardened", audit="audit.json"))
+
+    Raises:
+        UsageError: The name does not fit the head of a report.
+    """
+
+    folder: Annotated[Path, Option(argument=True, metavar="OUT")]
+    """Folder that harden wrote; OUT.private for the whole report."""
+
+    name: Annotated[Annotated[str, AfterValidator(checked_name)] | None, Option(metavar="NAME")] = None
+    """What the model is called in OUT's reports, which are written again. It is published with them."""
+
+    audit: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Put what audit-canary --json wrote into OUT's reports, and write all of them again."""
+
+    map: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Put what audit-corpus --json wrote into the report of OUT.private, and write it again."""
+
+
+def report(request: ReportRequest) -> Report:
+    """A run's privacy report, from its JSON alone; what the request adds is put into the report's files first.
+
+    Returns:
+        The public report of OUT, or the whole one of OUT.private.
+
+    Raises:
+        InputError: A report, the audits or the maps cannot be read, or none of them is of this model.
+        RunError: A file cannot be written.
+    """
+    if request.name is not None:
+        attach_name(request.folder, request.name)
+    if request.map is not None:
+        attach_maps(request.folder, read_maps(request.map))
+    return read_report(request.folder) if request.audit is None else attach_audits(request.folder, request.audit)
