@@ -1,20 +1,90 @@
-"""What `plan` and `harden` return: a plan and a finished run as documents."""
+"""What a run says before it begins: its recipe and why, whether memorised text goes, and what would be better."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from atdp_cli.hardening.defaults import notice, plan_hints
 from atdp_cli.hardening.plan import Planned
 from atdp_cli.hardening.report import stage_entry
 from atdp_cli.hardening.results import HardenPlan, HardenSummary
-from atdp_cli.privacy.wording import guarantee_sentences
+from atdp_cli.privacy.ledger import unprotected_past
+from atdp_cli.privacy.wording import advice, guarantee_sentences
 from atdp_cli.reporting.entries import guarantee_entries
 from atdp_cli.training.objectives.kinds import Distilled
 from atdp_cli.training.plan import StagePlan
+from atdp_cli.training.recipe import NonPrivate, TextVariant, reads_records
 from atdp_cli.training.tune.range_test import RangeTest
 
 if TYPE_CHECKING:
     from atdp_cli.hardening.results import HardenResult
+
+
+BETTER = "Where secrets were memorised, decoys measured better: leave --recipe out (docs/choosing.md)."
+
+
+WITH_BASE = "With the public base that the model comes from, --reference BASE, what is flagged can have an ε."
+
+
+def notice(planned: Planned) -> str:
+    """Which recipe is taken and why, what the run does, and what it does not."""
+    name, model = planned.request.recipe_name, planned.request.asked or planned.request.model
+    if not planned.request.default:
+        return f"Recipe: {name}, as asked. {_removes(planned)}"
+    start, unknown = planned.request.model, _unprotected_start(planned)
+    if start != model:
+        why = "with a public base"
+        done = f"trains {start} on decoys, not {model}: what that one memorised stays behind."
+        if unknown:
+            done += f" By its ledger the past of {start} is not public either, so no ε bounds what it memorised."
+    elif unknown:
+        why = "without a public base"
+        done = f"trains {model} itself on decoys, which hid what it memorised in most of our audits; no ε bounds that."
+    else:
+        why = "from a public checkpoint"
+        done = f"trains {model} on decoys in place of what the detector flags, and learns what that misses."
+    return f"Recipe: {name}, which measured best {why}. It {done}"
+
+
+def plan_hints(planned: Planned) -> tuple[str, ...]:
+    """What the user could do better, a sentence each, before anything is trained."""
+    said = advice(planned.plan.ledger)
+    hints = () if said is None else (said,)
+    if not planned.request.default:
+        return (*((BETTER,) if _left_in(planned) else ()), *hints)
+    return (*((WITH_BASE,) if _unprotected_start(planned) else ()), *hints)
+
+
+def _removes(planned: Planned) -> str:
+    """Whether memorised text goes, as a sentence."""
+    if left := _left_in(planned):
+        return left
+    if not planned.request.recipe:
+        return "It trains nothing."
+    if _unprotected_start(planned):
+        return (
+            f"It trains {planned.request.model} on decoys, which hid what it memorised in most of our audits; "
+            "no ε bounds that."
+        )
+    return "There is nothing memorised to remove, as its start never saw the corpus."
+
+
+def _left_in(planned: Planned) -> str | None:
+    """That memorised text stays, where a stage reads raw text after an unprotected past, or none reads decoys."""
+    unprotected = "" if not _unprotected_start(planned) else f"{planned.request.model} may have memorised"
+    read_again, decoys = False, False
+    for stage in planned.request.recipe:
+        text = stage.text if reads_records(stage) else None
+        decoys |= text is TextVariant.DECOY
+        read_again |= text is TextVariant.RAW and bool(unprotected)
+        if text is TextVariant.RAW and isinstance(stage.mechanism, NonPrivate) and not unprotected:
+            unprotected = f"its stage {stage.name} memorises"
+    if not (planned.request.recipe and unprotected) or (decoys and not read_again):
+        return None
+    return f"It does not remove what {unprotected}{', since it reads raw text' if read_again else ''}."
+
+
+def _unprotected_start(planned: Planned) -> bool:
+    """Whether the starting checkpoint may have memorised raw text: its past is unknown, or its ledger says so."""
+    return unprotected_past(planned.plan.ledger.checkpoint_history, planned.inherited)
 
 
 def plan_summary(planned: Planned) -> HardenPlan:
