@@ -13,11 +13,11 @@ from atdp_cli.detection.review.run import lists_beside
 from atdp_cli.events import Notify, ReviewQueued, ignore
 from atdp_cli.files.atomic_write import real_path
 from atdp_cli.hardening.data import EpochData, RunData, training_records
+from atdp_cli.hardening.defaults import settle
 from atdp_cli.hardening.encode import Windows, encode, flag
 from atdp_cli.hardening.plan import plan_request
 from atdp_cli.hardening.request import HardenRequest, SettledRequest
 from atdp_cli.hardening.results import HardenPlan, HardenSummary
-from atdp_cli.hardening.settle import settle
 from atdp_cli.hardening.spec import open_run
 from atdp_cli.hardening.summary import plan_summary, result_summary
 from atdp_cli.replacement.decoys import Choose

@@ -298,7 +298,7 @@ def _run_node(experiment: Experiment, node: Node) -> str | None:
 
 def _by_default(request: "SettledRequest") -> "SettledRequest":
     """The request with the learning rate and --tune that `harden` takes where no recipe is given."""
-    from atdp_cli.hardening.settle import with_learning_rate, with_tune
+    from atdp_cli.hardening.defaults import with_learning_rate, with_tune
 
     return with_tune(with_learning_rate(request))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from atdp_cli.errors import UsageError
 from atdp_cli.files.documents import file_sha256
-from atdp_cli.hardening.settle import MIN_RATE, RATE, RECIPE, learning_rate, missing_options
+from atdp_cli.hardening.defaults import MIN_RATE, RATE, RECIPE, learning_rate, missing_options
 from atdp_cli.training.recipe import DPSGD, Train, parse_recipe
 from atdp_cli.training.recipe_file import read_recipe
 from atdp_cli.training.stage_options import apply_settings, stage_options, stage_setting
