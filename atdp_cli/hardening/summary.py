@@ -1,4 +1,4 @@
-"""What `plan` and `harden` return as documents, and what a run says first: its recipe, why, and what would be better."""
+"""What `plan` and `harden` return as documents; and what a run says first: its recipe, why, and advice."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
