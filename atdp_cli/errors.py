@@ -1,4 +1,4 @@
-"""Every error the tool raises on purpose. Each knows its exit code and says what to do next."""
+"""The errors that the tool raises on purpose. Each has an exit code and says what to do next."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches

@@ -1,4 +1,4 @@
-"""Progress, as plain data. The core calls `notify(event)`; only `cli/terminal` shows it."""
+"""Progress as plain data: the core calls `notify(event)`, and only `cli` shows it."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Settings checked: frozen dataclasses that pydantic validates, and plain checks of single numbers.
+"""Settings: how options are declared and checked by pydantic, and checks of single numbers.
 
 What is wrong is one line that names the setting. The upper bounds lie far above what anybody needs: a number beyond one
 is a slip, and would run for days, fill the memory or leave the range of floats.

@@ -1,1 +1,1 @@
-"""accounting"""
+"""`atdp account`: ε of ledgers, recipes and parameters. Private; use `atdp_cli.account`."""

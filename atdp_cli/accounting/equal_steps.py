@@ -1,4 +1,4 @@
-"""A run of equal steps that nobody has run yet, and what it takes to meet a target ε."""
+"""ε of a run of equal steps that nobody has run yet, and the σ or the number of steps that meet a target ε."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What `account` is asked for."""
+"""The options and the request of `account`."""
 
 from enum import StrEnum
 from pathlib import Path

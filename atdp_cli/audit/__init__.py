@@ -1,1 +1,1 @@
-"""Canaries, their exact rank over the whole pool, and the verdict."""
+"""`atdp audit-canary`: canaries, their exact rank over the pool, the verdict. Private; use `atdp_cli.audit_canary`."""

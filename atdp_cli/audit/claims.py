@@ -1,4 +1,4 @@
-"""What the ledger beside a model claims of all records of a canary together, and which canaries can test it.
+"""The claims of a model's ledger about all records of a canary together, and which canaries can test them.
 
 End to end a claim is for leaving a canary's records out, or for replacing them. The selective claim is for replacing
 them by records that differ from them only in flagged characters, redact to the same bytes and have the same shape: it

@@ -1,4 +1,4 @@
-"""Drawing secrets, choosing words that few models expect, tossing coins, and planting canaries in a corpus."""
+"""Random draws for canaries: secrets, coins, rare words, places in a corpus."""
 
 import secrets as csprng
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The games that bound ε from below: fixed before a model is looked at, then played on its scores.
+"""The games that bound ε from below: planned before a model is looked at, then played on its scores.
 
 Each is set beside the claim of the model's own ledger. In `in-out` the auditor guesses coins, in `rank` names the
 likeliest candidates of each canary, in `pair` says which of two candidates is the canary. A pair is a candidate and its

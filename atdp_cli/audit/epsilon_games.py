@@ -1,4 +1,4 @@
-"""Whether canaries can test the selective claim: what the run's own detector makes of the candidates."""
+"""Which ε games an audit plays, the candidates that the detector treats alike, and the scores of pairs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The rank of one secret among all the candidates, its exposure in bits, and the calibrated p-value."""
+"""The rank of one secret among all candidates, its exposure in bits, and its calibrated p-value."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

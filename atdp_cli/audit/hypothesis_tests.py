@@ -1,4 +1,4 @@
-"""Tests over several canaries at once, the power that they have, and what they leave possible."""
+"""Tests over several canaries (Holm, Fisher), their power, the limits they leave, and how alpha is split."""
 
 from bisect import bisect_left
 from collections import Counter

@@ -1,4 +1,4 @@
-"""`atdp plant-canary` as a function."""
+"""`atdp plant-canary` as a function: draw canaries, plant them in a corpus, and say what an audit of them can show."""
 
 import json
 from collections.abc import Iterable, Sequence

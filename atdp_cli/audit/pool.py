@@ -1,4 +1,4 @@
-"""The candidates of a template as token ids, tokenised once and kept on disk: all of them, or a sample."""
+"""The candidates of a template as token ids: tokenised once and cached on disk, all of them or a sample."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""How a model ranks the canaries: candidates and their trie, scores, ranks."""
+"""How a model ranks canaries: the pool of candidates with its trie, their scores, and the ranks."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What to audit, which attacks to try, and what is refused before a model is read."""
+"""The request of `audit_canary`, its targets and attacks; wrong requests are refused before a model is read."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What mean exposure an audit can find, in words."""
+"""A sentence that says which mean exposure an audit can find."""
 
 from math import ceil
 

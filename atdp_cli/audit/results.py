@@ -1,6 +1,6 @@
-"""What an audit finds, as one model: the job makes it, `--json` prints it, and every report and baseline reads it.
+"""The result of an audit as one model: `--json` prints it, and every report and baseline reads it.
 
-Its fields are the keys of the JSON, in their order. It belongs to no room, as `audit` makes it and `report` reads it.
+Its fields are the keys of the JSON, in their order. It imports neither torch nor the audit, so reports can read it.
 """
 
 from enum import StrEnum

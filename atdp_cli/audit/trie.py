@@ -1,4 +1,4 @@
-"""Exact log-probabilities of a whole pool of candidates, sharing all the work that they share."""
+"""Exact log-probabilities of a whole pool of candidates; shared prefixes are computed once."""
 
 import copy
 from dataclasses import dataclass

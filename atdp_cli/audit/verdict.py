@@ -1,4 +1,4 @@
-"""The verdict on a model: what its canaries' ranks prove, and what they cannot."""
+"""The verdict on a model: what the ranks of its canaries prove, and what they leave open."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

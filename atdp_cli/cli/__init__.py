@@ -1,1 +1,1 @@
-"""The command line: one file a command, parsing beside doing."""
+"""The command line: one file a command, which parses options and shows what the use case returns. Private."""

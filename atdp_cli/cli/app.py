@@ -1,4 +1,4 @@
-"""The commands of `atdp`, each of which is imported when it is run: help and short commands wait for no other's."""
+"""The list of commands. Each command's module is imported when it runs, so help and short commands start fast."""
 
 import ast
 import importlib

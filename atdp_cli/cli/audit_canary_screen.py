@@ -1,6 +1,4 @@
-"""Audits on the terminal: of one model a table of canaries, the verdict, and a paragraph for each other result; of
-several a line as each ends, and a table of all.
-"""
+"""What `atdp audit-canary` shows: the results of one model in full, of several models a line each and a table."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What a gate leaves for CI: JUnit, SARIF, a baseline, and what GitHub Actions shows."""
+"""The files that a gate writes for CI: JUnit, SARIF, a baseline, and GitHub's annotations and step summary."""
 
 import os
 from collections.abc import Sequence

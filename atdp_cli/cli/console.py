@@ -1,4 +1,4 @@
-"""What people see: progress and tables on standard error, in plain words."""
+"""The consoles: progress and tables on standard error, results on standard output, in plain words."""
 
 import sys
 import time

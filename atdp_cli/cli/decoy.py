@@ -1,4 +1,4 @@
-"""`atdp decoy`: copies of a corpus with decoys, for any trainer, with the ledger of what they tell."""
+"""`atdp decoy`: copies of a corpus with decoys, for any trainer, with the ledger of what they reveal."""
 
 from dataclasses import asdict
 from pathlib import Path

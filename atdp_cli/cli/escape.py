@@ -1,4 +1,4 @@
-"""The one place where text is made safe to be printed: it comes from files, their names and users."""
+"""Escaping of everything that is printed, since it comes from files, their names and users."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""How a command ends: 0 and 1 are verdicts, so no accident may end with either of them."""
+"""Exit codes, error messages and signals. 0 and 1 are verdicts, so no accident may end with either of them."""
 
 import errno
 import functools

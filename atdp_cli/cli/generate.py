@@ -1,4 +1,4 @@
-"""The options of a command, made from the pydantic models in which they are declared."""
+"""The command-line options of a command, generated from the pydantic models that declare them."""
 
 import functools
 import inspect

@@ -1,4 +1,4 @@
-"""Help that fits a screen: of a command with many options `--help` shows the main ones, `--help-all` all of them."""
+"""Help that fits a screen: `--help` shows the main options of a long command, `--help-all` all. Shared options."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""`atdp redact`: the corpus with placeholders over what is sensitive."""
+"""`atdp redact`: the corpus with placeholders over its sensitive spans."""
 
 from atdp_cli.cli.console import StandardOutput, progress, say_skipped, show_flagged, write_json
 from atdp_cli.cli.help import CorpusArgument, ProgressOptions

@@ -1,4 +1,4 @@
-"""`atdp report`: a run's report again, in another form, beside another one, or with audits."""
+"""`atdp report`: show, convert, compare or verify a run's report, or attach audits to it."""
 
 import os
 import sys

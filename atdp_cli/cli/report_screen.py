@@ -1,4 +1,4 @@
-"""A report on the terminal: the sentences first, then a table for each thing that was measured."""
+"""A report on the terminal: the sentences first, then a table for each kind of measurement."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""corpus"""
+"""Corpora: records read from each format, their spans, edited records written back. Private."""

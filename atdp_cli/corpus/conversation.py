@@ -1,4 +1,4 @@
-"""Conversations: lists of messages, each with a role and a content."""
+"""Conversations: lists of messages, each with a role and a content, and texts with their contents replaced."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

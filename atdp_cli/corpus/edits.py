@@ -1,4 +1,4 @@
-"""Redaction: flagged spans give way to placeholders; nothing else changes."""
+"""Edits of a record's text, and where the new texts stand after they are applied."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The layout of plain text: lines, paragraphs, or the document; and which lines begin a message there."""
+"""The layout of plain text as lines, paragraphs or one document, and the marks that begin a message."""
 
 import re
 from collections.abc import Iterator

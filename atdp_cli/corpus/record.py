@@ -1,4 +1,4 @@
-"""Records: the privacy unit, read from a corpus. Reading and rewriting share one parse of every format."""
+"""Records: the privacy unit, read from a corpus. Reading and rewriting share one parser for each format."""
 
 import itertools
 import json
@@ -166,7 +166,7 @@ def read_segments(path: Path, selection: Selection, on_error: OnError = raise_er
 
     Raises:
         UsageError: The unit does not go with the format.
-        InputError: See `records.read_records`.
+        InputError: See `record.read_records`.
     """
     check_readable(path)
     kind = kind_of(path)

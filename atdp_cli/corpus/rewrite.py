@@ -1,4 +1,4 @@
-"""Rewriting a corpus: record texts change, all else in the file stays."""
+"""Rewriting a corpus: only the texts of records change."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What a corpus file is laid out in: record texts and what stands between them, in file order; and parts of a file."""
+"""The layout of a corpus file: record texts and what is between them, in file order; and shards of a file."""
 
 import itertools
 import re
@@ -126,7 +126,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What makes a record of a file, and which part of them is read: see `records.read_records`."""
+    """What makes a record of a file, and which part of them is read: see `record.read_records`."""
 
     unit: str = "line"
     text_field: str = "text"

@@ -1,4 +1,4 @@
-"""Sensitive spans of a record and the four nested tiers that flag them."""
+"""Sensitive spans of a record, the four nested tiers that flag them, and spans cut at message borders."""
 
 import bisect
 from collections.abc import Iterable, Iterator, Sequence

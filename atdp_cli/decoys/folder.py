@@ -1,4 +1,4 @@
-"""The folder of the copies: written as OUT.partial/, and OUT/ in one rename."""
+"""The output folder of `atdp decoy`: written as OUT.partial/ and renamed to OUT/ at once."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What `atdp decoy` was asked for, and the plan that answers it: all that the copies will spend."""
+"""The options and the request of `decoy`, and its plan with all that the copies will spend."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""`atdp decoy` as a function: copies of a corpus with decoys, one an epoch, and the ledger of what they tell.
+"""`atdp decoy` as a function: copies of a corpus with decoys, one an epoch, and the ledger of what they reveal.
 
 The corpus is read once to count and commit to its records, once to find spans and count their words, and once a copy;
 a record at a time is in memory. The spans between the passes lie in OUT.partial/ and go with it.
@@ -39,7 +39,7 @@ def copy_edits(spans: Path, choose: Choose, equality: DecoyEquality | None) -> E
     Args:
         spans: A spans file of the corpus.
         choose: The source of all randomness, asked record by record.
-        equality: As for `jobs/harden/encoding.encode`.
+        equality: As for `hardening.encode.encode`.
     """
 
     def edits(records: Iterator[Record]) -> Iterator[Sequence[Edit]]:

@@ -1,4 +1,4 @@
-"""The span store: what a pass found in each record, so that another tier or list needs no second pass.
+"""The span store: cached findings of each record, so that another tier or list needs no second pass.
 
 It holds places and labels, no text. They still say something about the records, so the folder is as private as the
 corpus.

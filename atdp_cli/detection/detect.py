@@ -1,4 +1,4 @@
-"""The secret detector: one pass over the corpus and people's corrections give the spans of all four tiers."""
+"""From findings to spans: the pass over the records, then label filters and people's corrections."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The detector as a run asks for it."""
+"""The detector of a run: made from options, checked, and run over records with the span store."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

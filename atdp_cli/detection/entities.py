@@ -1,4 +1,4 @@
-"""Entities that something other than spaCy finds: their labels, their tiers, and the pipeline that they belong to."""
+"""Entities found by something other than spaCy: labels, tiers, and the pipeline that wraps the finder."""
 
 import re
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Batches of texts, read in this process, in several, or wherever an engine reads."""
+"""Readers of batches of texts: in this process, in several processes, or elsewhere."""
 
 import contextlib
 import signal

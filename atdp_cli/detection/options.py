@@ -1,4 +1,4 @@
-"""The options by which a corpus is read, and by which the detector looks at it."""
+"""The options of reading a corpus and of the detector."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""A veto: what the entity recogniser or the tagger takes for a name, though its words are common ones."""
+"""Post-processing of spans: drops structural text and common words, prefers identifiers."""
 
 import bisect
 import re

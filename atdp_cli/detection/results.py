@@ -1,4 +1,4 @@
-"""What a pass over a corpus flagged, in counts and shapes, without any of its text."""
+"""The result of a pass over a corpus, in counts and shapes, without any of its text."""
 
 from collections import Counter
 from collections.abc import Iterable

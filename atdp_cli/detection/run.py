@@ -1,4 +1,4 @@
-"""`atdp detect` as a function, and what it shares with `atdp redact`."""
+"""`atdp detect` as a function, and the passes over a corpus that it shares with `atdp redact`."""
 
 import random
 from collections import deque

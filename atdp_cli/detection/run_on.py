@@ -1,4 +1,4 @@
-"""Work as tasks of Ray, of which no other module knows: retried where a worker ends, with results in any order.
+"""Tasks here or on Ray, which only this module knows. A task whose worker ends is retried; results come in any order.
 
 A task gets two things: settings, which each worker fetches once, and an item. The caller gets the result.
 """

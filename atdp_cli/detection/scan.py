@@ -1,4 +1,4 @@
-"""One spaCy pass over a corpus, with the structured identifiers: what there is to flag, before corrections."""
+"""Loading the spaCy pipeline, and one pass over a corpus: the findings before corrections."""
 
 import hashlib
 import itertools

@@ -1,4 +1,4 @@
-"""What spaCy and the recognisers see in a text: spans, tokens and the ends of sentences."""
+"""What spaCy and the recognisers find in a text: spans, tokens and ends of sentences."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat

@@ -1,4 +1,4 @@
-"""What in a text is form and not content: who speaks, names of fields, headings, list markers, usual abbreviations.
+"""The structural text of a record: speakers, field names, headings, list markers, usual abbreviations.
 
 The rules are fixed and read nothing but the text itself, with lists that ship with the package.
 """

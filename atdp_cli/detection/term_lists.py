@@ -1,4 +1,4 @@
-"""Corrections: terms that people allow or deny, and how they change the spans of a text."""
+"""Term lists: terms that people allow or deny, and how they change the spans of a text."""
 
 import bisect
 import re

@@ -1,4 +1,4 @@
-"""One digest of all that decides what is flagged in a text, and what stands for it in redacted text and in decoys."""
+"""One digest of everything that decides what is flagged in a text and how it is redacted or decoyed."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""From a token classifier's tags to entities: IOB, IOB2, BIOES and BILOU, by whole words. Never imports torch."""
+"""A token classifier's tags (IOB, IOB2, BIOES, BILOU) turned into entities by whole words. Never imports torch."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Lists of words that ship with the package: public, fixed, read once. None is derived from a corpus."""
+"""The public word lists that ship with the package, read once. None is derived from a corpus."""
 
 import re
 from collections.abc import Iterator, Mapping

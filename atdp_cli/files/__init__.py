@@ -1,1 +1,1 @@
-"""Files on disk: atomic writes, locks, private folders, compression, bounded reading."""
+"""Files on disk: atomic writes, locks, private folders, compression, bounded reading. Private."""

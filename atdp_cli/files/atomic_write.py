@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and what may be written over."""
+"""Files that appear whole or not at all, and checks of what may be overwritten."""
 
 import contextlib
 import functools

@@ -1,4 +1,4 @@
-"""Values in an SQLite file, each found by a keyed hash of what it belongs to.
+"""A cache in an SQLite file: values under a keyed hash of what they belong to.
 
 The file holds nothing of what was hashed: without the key file nobody can test guesses. Several threads and processes
 may use one cache at the same time.

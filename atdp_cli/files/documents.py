@@ -1,4 +1,4 @@
-"""JSON documents of one pydantic model each: read with an error that quotes nothing, and written readably."""
+"""JSON documents: a parser that rejects duplicate keys, bounded reading, checked models, and writing."""
 
 import contextlib
 import errno

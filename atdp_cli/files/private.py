@@ -1,4 +1,4 @@
-"""A folder that one process works in at a time."""
+"""Private folders and key files: modes, locks, and their names beside what they belong to."""
 
 import json
 import os

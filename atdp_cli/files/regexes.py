@@ -1,4 +1,4 @@
-"""Regular expressions that users write: Python's, with a bound on the time that a search takes."""
+"""Users' regular expressions: Python's syntax, with a bound on the time of a search."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Lists of words that ship with the package: public, fixed, read once. None is derived from a corpus."""
+"""The format of the word lists that ship with the package: terms under headings."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -1,4 +1,4 @@
-"""When a run saves a checkpoint: every so often, where a release or a stage would be lost, and when it is to stop."""
+"""When a run saves a checkpoint: at intervals, before a release or stage could be lost, and before it stops."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""What the processes of one run agree on before they train: that it is one run, and from where it resumes."""
+"""What the processes of one run agree on before they train: the same run, and the same point to resume from."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping

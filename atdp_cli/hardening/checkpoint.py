@@ -1,4 +1,4 @@
-"""Checkpoints of a run: what it needs to resume after a crash, each whole or absent. No key of a stream is in them.
+"""Checkpoints of a run: all that it needs to resume after a crash, each whole or absent. They hold no key of a stream.
 
 `OUT.partial/state-7/` holds tensors as safetensors and everything else as JSON, with a SHA-256 of each file. It is
 written under another name and renamed. The one before it stays, in case the last turns out to be damaged.

@@ -1,4 +1,4 @@
-"""What the stages of a run work with."""
+"""What the stages of a run work with: model, reference, data, streams, clipping engine."""
 
 from dataclasses import dataclass
 

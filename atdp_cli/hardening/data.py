@@ -1,4 +1,4 @@
-"""What the stages of a run read: spans, windows, and the planted canaries among them."""
+"""What the stages of a run read: spans, windows, and the planted canaries among the records."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

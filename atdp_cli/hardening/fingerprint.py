@@ -1,4 +1,4 @@
-"""Whether two runs have the same corpus, and what may be said of the first checkpoint's past. Imports no torch.
+"""The fingerprint and the corpus commitment of runs: whether two runs agree, and a checkpoint's past. No torch here.
 
 A ledger commits to the training records under a key that lies in OUT.private/. Who has the key and the corpus can show
 that the ledger is of this corpus; without the key no guess of the corpus can be tested.

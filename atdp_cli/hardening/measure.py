@@ -1,4 +1,4 @@
-"""What is measured of a model: perplexity and ranks on private text, and each token of a made-up sentence.
+"""Measurements of a model: perplexity and ranks on private text, and surprise on a made-up sentence.
 
 The sentence is the same for every model, so that it reveals nothing of a corpus.
 """

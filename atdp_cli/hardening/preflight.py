@@ -1,4 +1,4 @@
-"""What a plan will need, before it starts: memory, by batches of random tokens, and disk; and a way to end."""
+"""What a plan will need before it starts: memory, tried on random tokens, disk space, and a rehearsed output."""
 
 import copy
 import shutil

@@ -1,4 +1,4 @@
-"""The flagged values by whose ranks among decoys a model shows what it remembers, and their ranks."""
+"""The flagged values that are ranked among decoys, and their ranks."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The recipe that a run followed, as a file; and what each named recipe does and guarantees. Never imports torch."""
+"""Recipes of runs as files, and summaries of what the named recipes do and guarantee. Never imports torch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

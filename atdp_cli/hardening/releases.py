@@ -1,4 +1,4 @@
-"""What a stage does before its first step: releases with noise, decoys drawn by them, and the search for its η."""
+"""Before a stage's first step: noisy releases, the decoys drawn from them, and the search for the learning rate."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A trained run, a finished run, and one that was finished before."""
+"""The results of a run: trained, finished or finished before; and the documents that `plan` and `harden` return."""
 
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""From where an interrupted run resumes: what it has spent, what was saved of it, and how far it may still go."""
+"""Where an interrupted run resumes: what it has spent, what was saved, and how far it may go."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

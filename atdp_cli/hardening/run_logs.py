@@ -1,4 +1,4 @@
-"""What a run writes down: in its journal what it is about to spend, in its trace what it then used."""
+"""The logs of a run: the journal of what it is about to spend, the trace of what it then used."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""A run over a plan's stages: one model, one journal."""
+"""The stages of a run in order, on one model and one journal."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""`atdp harden` as a function: load → data → train → write → publish."""
+"""Training a plan: load, read the data, train, write, publish."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What an entry of the trace used, against the event that paid for it and the plan."""
+"""Comparison of an entry of the trace with the event that paid for it and with the plan."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""At the end of a run: what its mechanisms used is what its journal says, and what was planned.
+"""The check at the end of a run: its trace must agree with journal and plan, noise and samples with their law.
 
 The trace is written by the functions that sample, clip and add noise, each from the variables that it used and by
 measuring what it did. The journal is written by the loop before each step, and the ledger is made of it. Here each

@@ -1,1 +1,1 @@
-"""atdp inside other people's trainers; nothing of atdp imports this room."""
+"""atdp inside the trainers of transformers and TRL. Nothing in the package imports this room."""

@@ -1,4 +1,4 @@
-"""The audit's exposures while a transformers Trainer trains, for whatever the trainer logs to."""
+"""Exposures of canaries while a transformers Trainer trains, for whatever the trainer logs to."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Where the tokens of canaries stand in the sequences that a trainer reads, and which of them its loss counts."""
+"""Where the tokens of canaries stand in a trainer's sequences, and which of them its loss counts."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

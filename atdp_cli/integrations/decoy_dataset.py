@@ -1,4 +1,4 @@
-"""A corpus for a trainer, with decoys that are drawn anew each epoch."""
+"""A corpus for a trainer, with fresh decoys each epoch."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

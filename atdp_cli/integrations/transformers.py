@@ -1,4 +1,4 @@
-"""For the Trainer of transformers and the trainers of TRL."""
+"""The names for the Trainer of transformers and the trainers of TRL."""
 
 from atdp_cli.integrations.canary_callback import CanaryCallback, Exposures
 from atdp_cli.integrations.decoy_dataset import DecoyDataset

@@ -1,4 +1,4 @@
-"""Whether each planted canary reaches the loss of a trainer, and why where it does not."""
+"""Whether each planted canary reaches the loss of a trainer, and if not, why."""
 
 import re
 from collections import Counter

@@ -1,1 +1,1 @@
-"""memorisation"""
+"""`atdp audit-corpus`: what a model has memorised of a corpus. Private."""

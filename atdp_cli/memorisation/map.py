@@ -1,4 +1,4 @@
-"""A map of what a model has memorised of a corpus: places that stand out against records that it never read.
+"""The map of memorised text: places that stand out against records that the model never read.
 
 Two passes over every record, one by the model and one by the public base model, give each token's gain. The score of a
 group of records is its best stretch. Against the scores of held-out groups that is a p-value, and the findings are

@@ -1,4 +1,4 @@
-"""How likely a model finds values and their decoys after the text before them, for many values at once."""
+"""Ranks of flagged values among decoys: how likely a model finds each after the text before it."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

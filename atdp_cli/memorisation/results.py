@@ -1,4 +1,4 @@
-"""What a model has memorised of a corpus, as one model: the job makes it, and `--json` and the map's file hold it."""
+"""The result of `audit-corpus`: the models that `--json` and the map's file hold."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""`atdp audit-corpus` as a function."""
+"""`atdp audit-corpus` as a function, and the file of its map."""
 
 import json
 from collections.abc import Hashable, Iterator, Sequence

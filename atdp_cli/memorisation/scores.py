@@ -1,4 +1,4 @@
-"""What a model says of each token of a record, in the windows in which training would read it."""
+"""Scores of a record's tokens in training windows, their gains over a base model, and the best stretches."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""Checkpoints, token windows, devices, perplexity."""
+"""Checkpoints, chat templates, token windows, devices, perplexity. Private."""

@@ -1,4 +1,4 @@
-"""The threads and the device that compute."""
+"""The device that computes, and the number of threads."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""A forward pass: windows padded to one batch, on the model's device."""
+"""A forward pass on one padded batch of windows, on the model's device."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

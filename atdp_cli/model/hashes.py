@@ -1,4 +1,4 @@
-"""A checkpoint's files by their hashes, and the ledger beside it compared with them."""
+"""Hashes of a checkpoint's files, and the check of the ledger beside it against them."""
 
 from collections.abc import Callable
 from pathlib import Path

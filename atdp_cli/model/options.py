@@ -1,4 +1,4 @@
-"""The options by which a model computes."""
+"""The options of a model's computation: device and threads."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""Checkpoints with quantised weights, which are audited: their numbers written out, without the library that made them.
+"""Checkpoints with quantised weights: read and dequantised to plain numbers for an audit, without their library.
 
 A parameter of torchao's in safetensors is three tensors, `_weight_qdata`, `_weight_scale` and `_weight_zero_point`, and
 a JSON object in the file's metadata. Its numbers are (q − z)·s, blockwise, which is what the quantised model multiplies

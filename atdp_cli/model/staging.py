@@ -1,4 +1,4 @@
-"""Libraries that read whatever lies in a folder are given one with the files that were checked, and nothing else."""
+"""A folder with only the checked files, for libraries that read whatever lies in a folder."""
 
 import json
 import tempfile

@@ -1,4 +1,4 @@
-"""What a checkpoint's tokenizer may do: the names in its files, its patterns, and how it may fail."""
+"""Checks of a checkpoint's tokenizer: names in its files, patterns, and failures of its library."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Windows: a record's tokens, cut to the model's context, each with its marks."""
+"""Windows: a record's tokens cut to the model's context, each with its marks."""
 
 import hashlib
 import json

@@ -1,1 +1,1 @@
-"""What a run spends: schedules, the ledger, accountants, guarantees. Never imports torch."""
+"""Ledgers, schedules, accountants, guarantees and their words. Never imports torch. Private."""

@@ -1,4 +1,4 @@
-"""The setting, such as σ, at which a plan's ε meets a target."""
+"""The search for a setting, such as σ or the number of steps, at which a plan's ε meets a target."""
 
 import math
 from bisect import bisect_right

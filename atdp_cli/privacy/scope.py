@@ -1,4 +1,4 @@
-"""The scopes in which a ledger may support a guarantee: whether it does, between which corpora, and at what ε."""
+"""The scopes of guarantees: which a ledger supports, between which corpora, and at what ε."""
 
 from dataclasses import dataclass
 from typing import Literal

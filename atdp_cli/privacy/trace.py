@@ -1,4 +1,4 @@
-"""The trace of a run: what its sampler, clip, noise and releases were really given, as they recorded it themselves.
+"""The trace of a run: what its sampler, clip, noise and releases recorded of what they really used.
 
 `trace.jsonl` lies beside the journal. The journal has what a step was about to spend, written before the step; the
 trace has what the step then used, written after it by the code that used it. `hardening/verify_run.py` equates both at

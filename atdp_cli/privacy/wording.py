@@ -1,4 +1,4 @@
-"""Every sentence about a guarantee, made from the ledger, its relations and the figures of its guarantees."""
+"""The sentences about guarantees, made from a ledger, its relations and the figures."""
 
 import math
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""Decoys: flagged spans give way to random values of the same shape; nothing else changes.
+"""Decoys: flagged spans replaced by random values of the same shape. Nothing else changes.
 
 What stands for a span is drawn anew each time and depends on its shape alone, never on which digit, letter or word was
 there, so texts that differ only within shapes have decoys of the same distribution. Public lists say which words may
-stand at a place; text/redaction/frequencies.py draws them as often as a corpus has them.
+stand at a place; replacement/frequencies.py draws them as often as a corpus has them.
 """
 
 import re

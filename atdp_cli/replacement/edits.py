@@ -1,4 +1,4 @@
-"""Redaction: flagged spans give way to placeholders; nothing else changes."""
+"""Redaction: flagged spans replaced by placeholders. Nothing else changes."""
 
 import bisect
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,9 +1,9 @@
-"""How often the words and digits that decoys are made of stand in flagged spans.
+"""How often the words and digits of decoys occur in flagged spans.
 
 Each record has votes: one for a word at a place for words of a public list, whether the list has it or not, a quarter
 for an abbreviation and for a digit of a date or a phone number. Nothing else has a vote: no letter or digit of any
-other label. All items that can have votes are known beforehand, those of the tables and the domain of
-text/redaction/unlisted.py, so a noisy sum over all of them tells nothing by which items it has.
+other label. All items that can have votes are known beforehand: those of the tables and of the domain of unlisted
+words. So the set of items in a noisy sum reveals nothing.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Placeholders: what stands in a redacted text for a flagged span, in four styles, and how one is recognised."""
+"""Placeholders for flagged spans in redacted text: four styles, and the pattern that recognises one."""
 
 import base64
 import hashlib

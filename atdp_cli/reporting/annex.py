@@ -1,4 +1,4 @@
-"""What follows from the other parts of a report: the verdict on a release, and the questions of NIST SP 800-226.
+"""The annex of a report: the verdict on a release, and answers to the questions of NIST SP 800-226.
 
 "Guidelines for Evaluating Differential Privacy Guarantees" (2025) orders them as a pyramid: at its top the direct
 measures of a guarantee, below them what can undermine it, at the bottom what everything stands on, such as how the data

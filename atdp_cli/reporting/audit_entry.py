@@ -1,4 +1,4 @@
-"""An audit as a report holds it: without the model's name, and without anything that tells a canary's secret."""
+"""An audit as a report holds it: without the model's name or anything that reveals a canary's secret."""
 
 from typing import Literal
 

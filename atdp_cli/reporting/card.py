@@ -1,4 +1,4 @@
-"""What a model's card inherits from the card of the checkpoint that it was made from."""
+"""The model card: what it inherits from the checkpoint's card, and its text as escaped Markdown."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Charts as SVG text, by plain functions: no script, no font or colour that a grey printer would miss."""
+"""Line charts and their parts as SVG text: no scripts, no fonts, and no colours that grey printing would lose."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""The privacy report as data. `privacy_report.json` in OUT/ is its public part; OUT.private/ has the whole."""
+"""The privacy report as data. OUT/privacy_report.json is the public part, OUT.private/ has the whole."""
 
 from typing import Literal, Self
 

@@ -1,4 +1,4 @@
-"""Dot plots as SVG text: a row for each thing, a mark for each figure, an interval through it where there is one."""
+"""Dot plots as SVG text: one row an item, one mark a figure, with an interval where there is one."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Guarantees in the form of the JSON."""
+"""Entries of a report: perplexities, ranks, memory maps, tuning, and guarantees in JSON form."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -25,7 +25,7 @@ class BeforeAfter(Frozen):
 
 
 class RanksEntry(Frozen):
-    """How a model ranks flagged values among decoys of their shape, as `audit/memory/value_ranks.py` has it.
+    """How a model ranks flagged values among decoys of their shape, as `memorisation/ranks.py` has it.
 
     Attributes:
         training, held_out: The mean share of decoys that it finds likelier than the true value, in records that it was

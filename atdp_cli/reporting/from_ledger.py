@@ -1,4 +1,4 @@
-"""The part of a report that follows from the ledger and the stages. `atdp report --verify` makes it again."""
+"""The fields of a report that follow from ledger and stages; `atdp report --verify` computes them again."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The privacy report as one HTML file that asks no host for anything and needs no script."""
+"""The privacy report as one HTML file that needs no network and no script."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A memory map as one HTML page for the corpus's owner: worst texts first, then the records that hold most of them."""
+"""A memory map as one HTML page for the corpus's owner: worst texts first, then the records with most of them."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence

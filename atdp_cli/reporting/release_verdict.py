@@ -1,4 +1,4 @@
-"""Whether a model may be released, by its guarantees and by the audit of its weights, and by nothing else."""
+"""The verdict whether a model may be released, from its guarantees and the audits of its weights."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a run did, by the stages of its report: whether something was clipped, drawn, released, given noise.
+"""What the stages of a report did: clipped, drew, released, added noise.
 
 What a report says of engines, noise and accountants goes by these.
 """

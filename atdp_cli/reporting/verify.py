@@ -1,4 +1,4 @@
-"""A model's report compared with what it was made from: the ledger, the sealed files and the audits."""
+"""A model's report compared with its sources: the ledger, the sealed files and the audits."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

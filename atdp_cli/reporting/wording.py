@@ -1,4 +1,4 @@
-"""The report in words for people who know nothing of differential privacy."""
+"""The report in words for readers who know nothing of differential privacy."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The report's files: in OUT/ what may be published, in OUT.private/ the whole."""
+"""The files of a report: written to OUT/ and OUT.private/, read again, and given audits, maps and names."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -1,1 +1,1 @@
-"""One stage of a recipe: sample, clip, add noise, step."""
+"""Training one stage of a recipe: sample, clip, add noise, step. Private."""

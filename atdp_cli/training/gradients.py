@@ -1,4 +1,4 @@
-"""Gradients without clipping: of the records' losses, and their weighted mean over all processes."""
+"""Gradients without clipping: sums over records, and their weighted mean over all processes."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Gaussian noise from a key stream."""
+"""Noise, samples and clipped sums of a step: Gaussian noise and Poisson samples from a key stream."""
 
 import math
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""The objective of a stage: each token's weight in its record's loss."""
+"""The objective of a stage: the weight of each token in its record's loss."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The precision of layers' computations; weights, losses, norms, sums, noise and optimizer stay in fp32 or better."""
+"""The precision of layers' computations. Weights, losses, norms, sums, noise and optimizer stay in fp32 or better."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

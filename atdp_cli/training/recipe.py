@@ -1,4 +1,4 @@
-"""Recipes: a recipe is a tuple of stages, and `+` joins two of them."""
+"""Recipes: tuples of stages, joined by `+`."""
 
 from collections import Counter
 from collections.abc import Mapping

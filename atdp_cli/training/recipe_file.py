@@ -1,4 +1,4 @@
-"""Recipe files: a recipe, and what else shapes the training, as TOML. Never imports torch.
+"""Recipe files: a recipe and other training settings as TOML. Never imports torch.
 
 A sum type is a table whose `kind` says which of its types it is; the other keys are that type's fields. A key that is
 left out takes the field's default. The table `run` holds options beside the recipe, for where the command line is

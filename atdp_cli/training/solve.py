@@ -1,4 +1,4 @@
-"""σ₀ for a target ε. Never imports torch."""
+"""The σ₀ that meets a target ε. Never imports torch."""
 
 import math
 from collections.abc import Callable

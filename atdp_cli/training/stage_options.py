@@ -1,4 +1,4 @@
-"""Options of a stage, by name: what `--learning-rate 1e-3` and `--set atdp.learning-rate=1e-3` both do."""
+"""Options of a stage by name: `--learning-rate 1e-3` and `--set atdp.learning-rate=1e-3` do the same."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace

@@ -1,4 +1,4 @@
-"""A model's trainable parameters: freezing them, copies of them."""
+"""A model's trainable parameters: freezing, copying, restoring."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

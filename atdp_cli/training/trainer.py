@@ -1,4 +1,4 @@
-"""One stage: the loop over its steps, and what a step is in each kind of stage."""
+"""The training loop of one stage: private, noise-only or plain steps."""
 
 import random
 import secrets

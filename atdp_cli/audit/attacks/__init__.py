@@ -1,1 +1,1 @@
-"""Attacks on a model that look for canaries."""
+"""Attacks on a model that look for canaries: extraction, membership inference, relearning. Private."""

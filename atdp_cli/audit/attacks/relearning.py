@@ -1,4 +1,4 @@
-"""Relearning: does a secret that was pushed down come back when the model is fine-tuned further on other text?"""
+"""Relearning: does a suppressed secret come back when the model is fine-tuned further on other text?"""
 
 import copy
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The tests of attacks: more than a model that has learnt nothing would give, at a level inside alpha.
+"""The attacks of an audit and their tests: whether an attack got more than from a model that has learnt nothing.
 
 Secrets and coins are random draws that such a model knows nothing of, and so is a copy of it that is fine-tuned on text
 without them. Each p-value here is at most t with probability at most t, whatever the model.

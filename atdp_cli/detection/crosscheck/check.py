@@ -1,4 +1,4 @@
-"""The cross-check: a language model is asked, sentence by sentence, what the detector may have missed."""
+"""The cross-check: asks a language model about each sentence, keeps the answers, and flags what it disagrees on."""
 
 import bisect
 import hashlib

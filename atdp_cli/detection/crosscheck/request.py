@@ -1,4 +1,4 @@
-"""The cross-check as a run asks for it."""
+"""The cross-check as options ask for it: checks, key and client."""
 
 import os
 import re

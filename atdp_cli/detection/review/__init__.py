@@ -1,1 +1,1 @@
-"""review"""
+"""`atdp review`: people look at sampled sentences and correct the detector. Private."""

@@ -1,4 +1,4 @@
-"""Review queues: sampled sentences with their spans masked, and what people decided about each."""
+"""Review queues: sampled sentences with masked spans, and people's decisions about each."""
 
 import random
 from collections.abc import Iterable

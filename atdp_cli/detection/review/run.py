@@ -1,4 +1,4 @@
-"""`atdp review` as functions: walk through a queue, decide, and keep queue and lists up to date."""
+"""`atdp review` as functions: go through a queue, decide, and keep queue and lists up to date."""
 
 import itertools
 import shlex

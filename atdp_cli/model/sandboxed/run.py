@@ -1,4 +1,4 @@
-"""Work that may take for ever or bring its process down, tried in a process of its own."""
+"""Work that may never end or crash its process, tried in a separate process."""
 
 import json
 import os

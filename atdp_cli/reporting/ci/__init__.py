@@ -1,1 +1,1 @@
-"""ci"""
+"""What a CI reads: JUnit, SARIF, annotations, step summaries and baselines. Private."""

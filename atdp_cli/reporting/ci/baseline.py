@@ -1,4 +1,4 @@
-"""The recorded state of audits and maps: a gate with a baseline fails a model only where it is worse than recorded."""
+"""The recorded state of audits and maps: with a baseline, a gate only fails models that are worse than recorded."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What an audit says of each canary, or memorised text, and of the model: the checks that every CI output reports."""
+"""The checks that every CI output reports: of each canary or memorised text, and of the model."""
 
 from collections import Counter
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Audits and memory maps for GitHub Actions: annotations and the step summary."""
+"""Audits and memory maps as JUnit, SARIF, GitHub annotations and step summaries."""
 
 import re
 import xml.etree.ElementTree as ET

@@ -1,4 +1,4 @@
-"""Physical batches: the windows that share a forward pass."""
+"""Physical batches: the windows of one forward pass, and the gradient of their loss."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The signature of all clipping engines, and what they share."""
+"""The signature of all clipping engines, and what they share: clip factors and sensitivity."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Opacus' per-record gradients behind the engine's signature, for layers that it knows and ghost doesn't."""
+"""Opacus' per-record gradients behind the engine's signature, for layers that ghost does not know."""
 
 import warnings
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The reference engine, right for every model: one record at a time through autograd."""
+"""The reference engine, correct for every model: one record at a time through autograd."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Which engine a run uses, with fallbacks for models that it does not fit and for too little memory."""
+"""Which engine a run uses, and its fallbacks for unsupported models and too little memory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Whether an engine is right for a model, by random tokens: no record decides which engine runs.
+"""Self-checks of an engine on random tokens: no record decides which engine runs.
 
 In fp64 what two right algorithms compute differs by its rounding alone, so a small difference is enough to refuse one.
 In the dtype that runs, `per-record` rounds too, and how far depends on the weights; an engine may be a few times as

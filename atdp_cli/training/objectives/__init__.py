@@ -1,1 +1,1 @@
-"""What the stages of training descend on: objectives by kind, and the losses of unlearning."""
+"""The objectives of stages: one file each, with its loss and what it asks for. Private."""

@@ -1,4 +1,4 @@
-"""A baseline: flagged tokens are pulled back to what a public model predicts at their place."""
+"""Baseline: flagged tokens are pulled back to what a public model predicts at their place."""
 
 from typing import ClassVar, Literal
 

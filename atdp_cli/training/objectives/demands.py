@@ -1,4 +1,4 @@
-"""What an objective may ask of its stage and of the run, so that nothing else has to know which objective it is.
+"""What an objective may require of its stage and run, so that no other code has to know it.
 
 An objective is a frozen dataclass of settings with a `kind`, its `demands`, a `summary` in a few words and `describe()`
 in the report's words. Its loss is a weighted sum over tokens; one with a loss of its own is an `OwnLoss`, and one that

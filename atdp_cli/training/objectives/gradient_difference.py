@@ -1,4 +1,4 @@
-"""A baseline of machine unlearning: the likelihood of flagged tokens falls without bound."""
+"""Baseline of machine unlearning: the likelihood of flagged tokens falls without bound."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal

@@ -1,4 +1,4 @@
-"""A baseline that trains nothing: weights drawn towards those of the reference."""
+"""Baseline without training: averages the weights with those of the reference."""
 
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 

@@ -1,4 +1,4 @@
-"""A baseline: a task vector of the flagged tokens, negated (Ilharco et al. 2023)."""
+"""Baseline: a task vector of the flagged tokens, negated (Ilharco et al. 2023)."""
 
 from typing import ClassVar, Literal
 

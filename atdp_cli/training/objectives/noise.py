@@ -1,4 +1,4 @@
-"""A baseline: the noise of a private stage without its gradient, which any recipe must beat."""
+"""Baseline: the noise of a private stage without its gradient, which any recipe must beat."""
 
 from typing import ClassVar, Literal
 

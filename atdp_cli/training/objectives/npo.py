@@ -1,4 +1,4 @@
-"""A baseline of machine unlearning: negative preference optimisation."""
+"""Baseline of machine unlearning: negative preference optimisation."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal

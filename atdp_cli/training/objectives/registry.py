@@ -1,4 +1,4 @@
-"""All objectives. A new one is a file here, as `Demands` says, and a line in the two lists. Never imports torch."""
+"""All objectives. To add one, write a file here as `Demands` says and a line in the two lists. Never imports torch."""
 
 from collections.abc import Mapping
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""A baseline of machine unlearning: the hidden states of flagged tokens are steered to a random vector."""
+"""Baseline of machine unlearning: the hidden states of flagged tokens are steered to a random vector."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal

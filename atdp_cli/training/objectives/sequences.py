@@ -1,4 +1,4 @@
-"""What the losses of machine unlearning share: the flagged targets of a record, together, are one sequence."""
+"""What the losses of machine unlearning share: a record's flagged targets, together, as one sequence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A baseline of machine unlearning: negative preference optimisation without a reference."""
+"""Baseline of machine unlearning: negative preference optimisation without a reference."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal

@@ -1,1 +1,1 @@
-"""parallel"""
+"""Training in several processes: collectives, ranks, sharded models. Private."""

@@ -1,4 +1,4 @@
-"""The learning-rate range test of a model that may have memorised its records: the lowest η at which it forgets.
+"""The learning-rate range test: the lowest rate at which a model that may have memorised its records forgets.
 
 The model is trained for a short time at each of a few rising η, one after the other (Smith 2017, section 3.3). Whether
 it forgot is judged by p-values that the caller computes; here are only numbers. No torch.

@@ -1,4 +1,4 @@
-"""The search for a stage's learning rate: which are tried, for how long, and which one wins.
+"""The search for a stage's learning rate: which rates are tried, for how long, and which wins.
 
 Trials and their losses come from the caller; here are only public numbers. No torch.
 """

@@ -1,4 +1,4 @@
-"""The search for a stage's learning rate: short trials on one decoyed copy of the records, from the stage's own start.
+"""Trials of learning rates: short trainings on one decoyed copy of the records, from the stage's own start.
 
 From a public start it is post-processing of the stage's release. Records, their order and the length of trials are
 public; every text that a trial reads or is judged on has its flagged places drawn anew by that release; and no loss on
