@@ -11,7 +11,7 @@ from atdp_cli.errors import InputError, UsageError
 
 ALPHABETS = {"digits": string.digits, "hex": string.digits + "abcdef", "letters": string.ascii_lowercase}
 LONGEST_SLOT = 64
-MOST_SLOTS = 16
+MAX_SLOTS = 16
 
 _SLOT = re.compile(r"\{([a-z]+):([^{}]*)\}")
 
@@ -170,13 +170,13 @@ def parse_template(text: str, choices: Mapping[str, tuple[str, ...]] | None = No
         choices: The lines of each file that a {choice:FILE} names (`choice_files` says which).
 
     Raises:
-        UsageError: No slot or more than `MOST_SLOTS`, an unknown kind, a length below 1 or above
+        UsageError: No slot or more than `MAX_SLOTS`, an unknown kind, a length below 1 or above
             `LONGEST_SLOT`, more than one line, or one candidate alone.
     """
     slots = tuple(_slot(match[1], match[2], choices or {}) for match in _SLOT.finditer(text))
-    if not 1 <= len(slots) <= MOST_SLOTS:
+    if not 1 <= len(slots) <= MAX_SLOTS:
         raise UsageError(
-            f"The canary template has {len(slots)} slots, and it must have 1 to {MOST_SLOTS}.",
+            f"The canary template has {len(slots)} slots, and it must have 1 to {MAX_SLOTS}.",
             'Write it like "My ID is {digits:6}".',
         )
     return _checked(Template(texts=tuple(_SLOT.split(text)[::3]), slots=slots))

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-MOST_CANARIES = 100_000
+MAX_CANARIES = 100_000
 
 
-MOST_PLANTED = 1_000_000
+MAX_PLANTED = 1_000_000
 """Records with a canary in one corpus."""
 
 
@@ -27,11 +27,11 @@ def draw_secrets(template: Template, count: int) -> tuple[Secret, ...]:
     the verdict assume that they do not.
 
     Raises:
-        UsageError: `count` is below 1 or above `MOST_CANARIES`.
+        UsageError: `count` is below 1 or above `MAX_CANARIES`.
     """
-    if not 1 <= count <= MOST_CANARIES:
+    if not 1 <= count <= MAX_CANARIES:
         raise UsageError(
-            f"{count} canaries cannot be planted.", f"Ask for 1 to {MOST_CANARIES:,} by --count; ten make a test."
+            f"{count} canaries cannot be planted.", f"Ask for 1 to {MAX_CANARIES:,} by --count; ten make a test."
         )
     return tuple(template.secret(csprng.randbelow(template.pool)) for _ in range(count))
 
@@ -99,9 +99,9 @@ def plant(
     counts = (repeats,) * len(secrets) if isinstance(repeats, int) else tuple(repeats)
     if len(counts) != len(secrets) or any(count < 1 for count in counts):
         raise UsageError("Every canary needs a number of repeats of at least 1.", "Correct --repeats or the manifest.")
-    if sum(counts) > MOST_PLANTED:
+    if sum(counts) > MAX_PLANTED:
         raise UsageError(
-            f"The canaries would be in more than {MOST_PLANTED:,} records.", "Correct --repeats or the manifest."
+            f"The canaries would be in more than {MAX_PLANTED:,} records.", "Correct --repeats or the manifest."
         )
     if positions is None:
         places = _random_positions(lines, counts)

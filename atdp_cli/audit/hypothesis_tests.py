@@ -56,14 +56,14 @@ def fisher(p_values: Sequence[float]) -> float:
     return _tail(-sum(log(p) for p in p_values), len(p_values))
 
 
-class Stratum(NamedTuple):
+class TokenLengthGroup(NamedTuple):
     """What a secret is ranked among in a sample: itself and the candidates of its token length, `size` in all."""
 
     tokens: int
     size: int
 
 
-def fisher_in_sample(p_values: Sequence[float], strata: Sequence[Stratum]) -> float:
+def fisher_in_sample(p_values: Sequence[float], strata: Sequence[TokenLengthGroup]) -> float:
     """Fisher's statistic by its law for secrets that are ranked among one shared sample.
 
     Without memory, secrets and sample of one token length are alike, so that every order of them is as likely. The

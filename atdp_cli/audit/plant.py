@@ -22,7 +22,7 @@ from atdp_cli.audit.manifest import (
     write_manifest,
 )
 from atdp_cli.audit.pool import sampled
-from atdp_cli.audit.results import LEAST_POWER
+from atdp_cli.audit.results import MIN_POWER
 from atdp_cli.audit.verdict import DEFAULT_LIMITS
 from atdp_cli.corpus.record import read_records
 from atdp_cli.errors import InputError, UsageError
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-MOST_CHOICES = 100_000
+MAX_CHOICES = 100_000
 
 
 Kind = Literal["secret", "unused-token", "high-perplexity"]
@@ -158,7 +158,7 @@ class Reach:
     """What an audit of canaries can show at best, at the default alpha and by log p alone.
 
     Attributes:
-        detectable: The smallest mean exposure that is found with probability `LEAST_POWER`, bits, were all candidates
+        detectable: The smallest mean exposure that is found with probability `MIN_POWER`, bits, were all candidates
             of one token length; None where none is found so often, or the secrets were not drawn at random.
         epsilon: The largest ε that is proved if all guesses are right, by game, for a claim with δ = 0.
         nodes: What ranking among all candidates costs a model, in positions of forward passes, where a tokenizer that
@@ -189,7 +189,7 @@ def reach_of(made: Manifest, tokenizer: Path) -> Reach:
     planted = sum(target.planted for target in targets)
     sizes = [template.pool] * planted
     return Reach(
-        detectable=least_detectable(sizes, plan.levels.test, least_power=LEAST_POWER) if planted else None,
+        detectable=least_detectable(sizes, plan.levels.test, least_power=MIN_POWER) if planted else None,
         epsilon={game.method: game.attainable for game in plan.games},
         nodes=nodes,
     )
@@ -339,10 +339,10 @@ def _choices(path: Path) -> tuple[str, ...]:
     """The non-blank lines of a file."""
     check_regular(path)
     choices = tuple(line for _, line, _ in read_lines(path) if line.strip())
-    if not choices or len(choices) > MOST_CHOICES or len(set(choices)) != len(choices):
-        problem = "holds a line twice" if 1 <= len(choices) <= MOST_CHOICES else f"has {len(choices):,} lines"
+    if not choices or len(choices) > MAX_CHOICES or len(set(choices)) != len(choices):
+        problem = "holds a line twice" if 1 <= len(choices) <= MAX_CHOICES else f"has {len(choices):,} lines"
         raise InputError(
-            f"The file of choices {path} {problem}.", f"Give 1 to {MOST_CHOICES:,} choices, one a line, each once."
+            f"The file of choices {path} {problem}.", f"Give 1 to {MAX_CHOICES:,} choices, one a line, each once."
         )
     return choices
 

@@ -21,7 +21,7 @@ from atdp_cli.model.windows import encode_record
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-MOST_NODES = 20_000
+MAX_NODES = 20_000
 """Forward passes of one path for one canary. A memorised one takes dozens to hundreds."""
 
 _SAMPLE = 10_000
@@ -126,7 +126,7 @@ def exact_rank(
     """The exact rank in place of that within a sample, if the secret is likely enough.
 
     Branch and bound: nodes below the secret's own score are passed over. A secret that is not memorised would
-    take as many nodes as there are candidates; beyond `MOST_NODES` the rank within the sample is returned as it is. The
+    take as many nodes as there are candidates; beyond `MAX_NODES` the rank within the sample is returned as it is. The
     p-value stays that of the sample in any case: which of two p-values is used must not depend on the ranks.
 
     Args:
@@ -186,21 +186,21 @@ def _holds(split: Split, product: ProductPool, alphabets: Sequence[str]) -> bool
 def _likelier(
     model: "PreTrainedModel", product: ProductPool, path: Sequence[int], *, name: str, notify: Notify
 ) -> tuple[float, Scores] | None:
-    """The secret's own score, and those of all candidates about as likely or likelier; None beyond `MOST_NODES`."""
+    """The secret's own score, and those of all candidates about as likely or likelier; None beyond `MAX_NODES`."""
     floor = _path_score(model, product, path, name) - _MARGIN
     # Breadth first, each level's paths whole: [nodes, depth] choices, and which of them is the secret's.
     paths, scores, is_secret = np.zeros((1, 0), dtype=np.int64), np.zeros(1), np.ones(1, dtype=np.bool_)
     done = 0
     for depth, step in enumerate(product.steps):
         done += len(paths)
-        if done > MOST_NODES:
+        if done > MAX_NODES:
             return None
         reached = scores[:, None] + _children(model, product, paths, name)
         kept = (reached >= floor) | (is_secret[:, None] & (np.arange(step.size) == path[depth]))
         parents, chosen = np.nonzero(kept)
         paths = np.concatenate([paths[parents], chosen[:, None]], axis=1)
         scores, is_secret = reached[parents, chosen], is_secret[parents] & (chosen == path[depth])
-        notify(NodesScored(model=name, done=done, total=MOST_NODES))
+        notify(NodesScored(model=name, done=done, total=MAX_NODES))
     return float(scores[is_secret][0]), scores
 
 

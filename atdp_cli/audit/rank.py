@@ -15,7 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from atdp_cli.audit.canary import Target, Template
 from atdp_cli.audit.exposure import Lengths, Rank, Scores, rank_of
-from atdp_cli.audit.hypothesis_tests import SampleRule, Stratum
+from atdp_cli.audit.hypothesis_tests import SampleRule, TokenLengthGroup
 from atdp_cli.audit.pool import Candidates, default_cache, load_candidates, sampled, tokenise, with_records, write_cache
 from atdp_cli.audit.product_pool import ProductPool, exact_rank, list_candidates, product_pool
 from atdp_cli.audit.trie import Trie, build_trie, score_pool
@@ -103,7 +103,7 @@ _SCORES = 1
 """Version of a cache file of scores."""
 
 
-LEAST_KEPT = 100_000
+MIN_KEPT = 100_000
 """Candidates whose scores by a reference are kept; those of fewer are soon computed."""
 
 
@@ -213,7 +213,7 @@ def reference_scores(
     Args:
         weights: SHA-256 of each file of the model.
     """
-    if pool.sampled or len(pool.candidates.lengths) < LEAST_KEPT:
+    if pool.sampled or len(pool.candidates.lengths) < MIN_KEPT:
         return all_scores(model, pool, name, notify)
     path = default_cache() / f"scores-{_scores_key(model, pool, weights)}.npz"
     kept = _read_scores(path, len(pool.candidates.lengths))
@@ -325,12 +325,14 @@ def _completed(name: str) -> Iterator[None]:
         ) from error
 
 
-def sample_strata(pool: Pool, targets: Sequence[Target]) -> tuple[Stratum, ...] | None:
+def sample_strata(pool: Pool, targets: Sequence[Target]) -> tuple[TokenLengthGroup, ...] | None:
     """The stratum of each target where all are ranked among one sample; None where they are not."""
     if not pool.sampled:
         return None
     drawn, own = np.split(pool.candidates.lengths, [pool.candidates.lengths.size - len(targets)])
-    return tuple(Stratum(tokens=int(tokens), size=int(np.count_nonzero(drawn == tokens)) + 1) for tokens in own)
+    return tuple(
+        TokenLengthGroup(tokens=int(tokens), size=int(np.count_nonzero(drawn == tokens)) + 1) for tokens in own
+    )
 
 
 def rank_targets(scores: Scores, pool: Pool, targets: Sequence[Target]) -> tuple[Rank, ...]:

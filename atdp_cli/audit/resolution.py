@@ -2,7 +2,7 @@
 
 from math import ceil
 
-from atdp_cli.audit.results import CONFIDENCE, LEAST_POWER
+from atdp_cli.audit.results import CONFIDENCE, MIN_POWER
 
 
 def resolution(detectable: float | None, limit: float | None, limit_ratio: float | None) -> str:
@@ -10,7 +10,7 @@ def resolution(detectable: float | None, limit: float | None, limit_ratio: float
     sentences = []
     if detectable is not None:
         sentences.append(
-            f"The tests find a mean exposure of {_tenths(detectable)} bits with probability {LEAST_POWER:g}, and a "
+            f"The tests find a mean exposure of {_tenths(detectable)} bits with probability {MIN_POWER:g}, and a "
             "smaller one less often."
         )
     if limit is not None:

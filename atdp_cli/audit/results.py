@@ -18,7 +18,7 @@ DISCOVERABLE_QUERIES = 1000
 """A canary is called discoverable where so many samples hold it with probability 1/2 or more (Hayes et al. 2024)."""
 
 
-LEAST_POWER = 0.8
+MIN_POWER = 0.8
 """A pass states the mean exposure that is found so often, and needs so much power against `MEMORISED_BITS`."""
 
 
@@ -119,7 +119,7 @@ class Combined(AuditPart):
         mean_exposure, mean_exposure_ratio: Bits, likewise; 1.44 is what chance gives.
         max_exposure: The largest exposure of any planted canary by either score, bits.
         power: The chance of one score's tests to reject if the mean exposure were `verdict.MEMORISED_BITS`.
-        detectable: The smallest mean exposure that one score's tests find with probability `LEAST_POWER`,
+        detectable: The smallest mean exposure that one score's tests find with probability `MIN_POWER`,
             bits; None where they find none so often.
         mean_limit, mean_limit_ratio: Upper confidence limits for the mean exposure of secrets drawn and planted as
             these, bits; true together with probability `CONFIDENCE`, whatever the exposures' law.
@@ -203,7 +203,7 @@ class Membership(AuditPart):
             without members or without non-members, and so are its bounds.
         auc_low, auc_high: A 95 % interval for it, in [0, 1].
         tpr_at_1_fpr: Share of the members above a threshold that at most 1 % of the non-members pass; None, not
-            resolvable, for fewer than `membership.LEAST_OUTS` non-members or without members.
+            resolvable, for fewer than `membership.MIN_OUTS` non-members or without members.
     """
 
     attack: Literal["loss", "reference", "min-k++"]

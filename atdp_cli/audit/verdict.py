@@ -8,7 +8,7 @@ from atdp_cli.audit.canary import Target
 from atdp_cli.audit.exposure import Rank
 from atdp_cli.audit.hypothesis_tests import (
     Levels,
-    Stratum,
+    TokenLengthGroup,
     fisher,
     fisher_in_sample,
     holm,
@@ -19,7 +19,7 @@ from atdp_cli.audit.hypothesis_tests import (
 from atdp_cli.audit.resolution import resolution
 from atdp_cli.audit.results import (
     CONFIDENCE,
-    LEAST_POWER,
+    MIN_POWER,
     RANKS,
     Audit,
     CanaryResult,
@@ -31,10 +31,10 @@ from atdp_cli.audit.results import (
 from atdp_cli.errors import UsageError
 
 MEMORISED_BITS = 5.0
-MOST_UNRESOLVED = 2.0**-MEMORISED_BITS
+MAX_UNRESOLVED = 2.0**-MEMORISED_BITS
 """The largest share of candidates that may score as a secret does: with more, no rank could show `MEMORISED_BITS`."""
 
-LEAST_ALPHA = 1e-9
+MIN_ALPHA = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Limits:
     """What fails a model.
 
     Attributes:
-        alpha: Chance of failing a model that has learnt nothing by tests and bounds, from `LEAST_ALPHA` to below 1.
+        alpha: Chance of failing a model that has learnt nothing by tests and bounds, from `MIN_ALPHA` to below 1.
         max_exposure: Of any planted canary by either score, bits, from 0.
         max_epsilon_lower_bound: Of any bound on ε, from 0.
 
@@ -55,9 +55,9 @@ class Limits:
     max_epsilon_lower_bound: float | None = None
 
     def __post_init__(self) -> None:
-        if not LEAST_ALPHA <= self.alpha < 1:
+        if not MIN_ALPHA <= self.alpha < 1:
             raise UsageError(
-                f"alpha is {self.alpha}, and it must lie between {LEAST_ALPHA:g} and 1.", "Use --alpha 0.01."
+                f"alpha is {self.alpha}, and it must lie between {MIN_ALPHA:g} and 1.", "Use --alpha 0.01."
             )
         for what, unit, value in (
             ("exposure limit", " bits", self.max_exposure),
@@ -82,7 +82,7 @@ def judge(
     mismatch: str | None = None,
     epsilon: tuple[EpsilonBound, ...] = (),
     limits: Limits = DEFAULT_LIMITS,
-    strata: Sequence[Stratum] | None = None,
+    strata: Sequence[TokenLengthGroup] | None = None,
     by_ranks: bool = True,
     needs_power: bool = True,
 ) -> Audit:
@@ -95,9 +95,9 @@ def judge(
 
     - FAIL: a test rejects, or a canary's exposure or a bound on ε passes a limit, or a bound refutes the ledger.
     - INCONCLUSIVE, if not FAIL: no canaries; all of every canary's stratum tied; a canary with more than
-      `MOST_UNRESOLVED` of its stratum at its own score up to rounding; 2m / |S| above the level, even
+      `MAX_UNRESOLVED` of its stratum at its own score up to rounding; 2m / |S| above the level, even
       for the largest S, so that Holm could not reject even a canary of rank 1; power against
-      `MEMORISED_BITS` below `LEAST_POWER`; a limit that nothing could pass. Without calibration: no limit. A
+      `MEMORISED_BITS` below `MIN_POWER`; a limit that nothing could pass. Without calibration: no limit. A
       `mismatch` makes even a failure inconclusive: the ranks are not those of what was trained.
     - PASS otherwise. It says the smallest mean exposure that the tests would have found, and the largest that is left
       possible: passing proves no more.
@@ -199,7 +199,7 @@ def _combine(
     ratio: Sequence[Rank] | None,
     level: float,
     calibrated: bool,
-    strata: Sequence[Stratum] | None,
+    strata: Sequence[TokenLengthGroup] | None,
 ) -> Combined:
     fisher_p, holm_min_p = _tests(plain if calibrated else None, strata)
     fisher_p_ratio, holm_min_p_ratio = _tests(ratio if calibrated else None, strata)
@@ -215,13 +215,15 @@ def _combine(
         mean_exposure_ratio=_mean_exposure(ratio),
         max_exposure=max((rank.exposure for rank in (*plain, *(ratio or ()))), default=None),
         power=power(sizes, level, mean_exposure=MEMORISED_BITS) if testable else None,
-        detectable=least_detectable(sizes, level, least_power=LEAST_POWER) if testable else None,
+        detectable=least_detectable(sizes, level, least_power=MIN_POWER) if testable else None,
         mean_limit=_mean_limit(plain, confidence) if testable else None,
         mean_limit_ratio=_mean_limit(ratio, confidence) if testable and ratio is not None else None,
     )
 
 
-def _tests(ranks: Sequence[Rank] | None, strata: Sequence[Stratum] | None) -> tuple[float | None, float | None]:
+def _tests(
+    ranks: Sequence[Rank] | None, strata: Sequence[TokenLengthGroup] | None
+) -> tuple[float | None, float | None]:
     """Fisher's p-value and Holm's smallest adjusted one."""
     if not ranks:
         return None, None
@@ -286,9 +288,9 @@ def _rank_doubts(
         doubts.append("All candidates score the same, so no rank means anything: is this a trained model?")
     elif ratio is not None and all(rank.tied for rank in ratio):
         doubts.append("The model scores every candidate as the reference does: is the reference the model itself?")
-    elif (unresolved := sum(rank.unresolved > MOST_UNRESOLVED for rank in (*plain, *(ratio or ())))) > 0:
+    elif (unresolved := sum(rank.unresolved > MAX_UNRESOLVED for rank in (*plain, *(ratio or ())))) > 0:
         doubts.append(
-            f"{unresolved} ranks cannot be told: more than one candidate in {1 / MOST_UNRESOLVED:.0f} has the secret's "
+            f"{unresolved} ranks cannot be told: more than one candidate in {1 / MAX_UNRESOLVED:.0f} has the secret's "
             "score up to rounding. Are the model's probabilities as its training left them?"
         )
     if not calibrated:
@@ -307,7 +309,7 @@ def _rank_doubts(
             f"No canary has more than {largest} candidates of its token length, too few for "
             f"{len(plain)} canaries: even rank 1 would not be rejected. Use a longer slot."
         )
-    if needs_power and combined.power is not None and combined.power < LEAST_POWER:
+    if needs_power and combined.power is not None and combined.power < MIN_POWER:
         doubts.append(
             f"The tests would notice a mean exposure of {MEMORISED_BITS:g} bits with probability "
             f"{combined.power:.2f} only: plant more canaries."

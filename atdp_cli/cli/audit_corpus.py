@@ -113,7 +113,7 @@ def audit_corpus_command(request: MapRequest, writing: MapOutputOptions, saying:
     raise typer.Exit(1 if 1 in codes else max(codes))
 
 
-MOST_VALUES = 20
+MAX_VALUES = 20
 
 
 def _show(maps: "Sequence[CorpusMap]", console: "Console", *, as_json: bool, show_secrets: bool) -> None:
@@ -129,7 +129,7 @@ def _show(maps: "Sequence[CorpusMap]", console: "Console", *, as_json: bool, sho
         show_map(each.memory, [record.text for record in each.records] if show_secrets else None, shown)
 
 
-MOST_CHARACTERS = 60
+MAX_CHARACTERS = 60
 
 
 NOTES = (
@@ -163,8 +163,8 @@ def show_map(memory_map: MemoryMap, texts: Sequence[str] | None, console: "Conso
         table.add_column("text", overflow="fold")
     counts = Counter(place.value for place in memory_map.places)
     values = best_places(memory_map)
-    for place in values[:MOST_VALUES]:
-        shown = (texts[place.record - 1][place.start : place.end][:MOST_CHARACTERS],) if texts else ()
+    for place in values[:MAX_VALUES]:
+        shown = (texts[place.record - 1][place.start : place.end][:MAX_CHARACTERS],) if texts else ()
         table.add_row(
             f"{place.record:,}",
             f"{place.start}–{place.end}",
@@ -176,8 +176,8 @@ def show_map(memory_map: MemoryMap, texts: Sequence[str] | None, console: "Conso
             *shown,
         )
     console.print(table)
-    if len(values) > MOST_VALUES:
-        console.print(f"And {len(values) - MOST_VALUES:,} more texts; -o or --json has all places.")
+    if len(values) > MAX_VALUES:
+        console.print(f"And {len(values) - MAX_VALUES:,} more texts; -o or --json has all places.")
     for line in NOTES:
         console.print(line)
 

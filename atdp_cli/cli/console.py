@@ -214,7 +214,7 @@ def _for_people(console: Console) -> Iterator[Notify]:
         bars.stop()
 
 
-MOST_LABELS = 12
+MAX_LABELS = 12
 
 
 def show_flagged(flagged: "FlaggedSummary", console: "Console") -> None:
@@ -228,11 +228,11 @@ def show_flagged(flagged: "FlaggedSummary", console: "Console") -> None:
 
     table = Table("label", "spans", "shape of one")
     table.columns[1].justify = "right"
-    for label, count in flagged.by_label.most_common(MOST_LABELS):
+    for label, count in flagged.by_label.most_common(MAX_LABELS):
         table.add_row(label, f"{count:,}", flagged.shapes[label])
     console.print(table)
-    if len(flagged.by_label) > MOST_LABELS:
-        console.print(f"And {len(flagged.by_label) - MOST_LABELS} more labels.")
+    if len(flagged.by_label) > MAX_LABELS:
+        console.print(f"And {len(flagged.by_label) - MAX_LABELS} more labels.")
     frequent = flagged.most_frequent()
     if frequent is not None:
         console.print(

@@ -38,7 +38,7 @@ SCANNED = 200
 """Records, evenly apart by position."""
 
 
-MOST_CHARACTERS = 2000
+MAX_CHARACTERS = 2000
 """Of a record, from its beginning, so that long ones take no minutes."""
 
 
@@ -320,7 +320,7 @@ def flagged_share(
     """
     count = min(SCANNED, len(records))
     chosen = [records[number * len(records) // count] for number in range(count)]
-    begun = [replace(record, text=record.text[:MOST_CHARACTERS]) for record in chosen]
+    begun = [replace(record, text=record.text[:MAX_CHARACTERS]) for record in chosen]
     alone = replace(detector, crosscheck=None, executor=THIS_PROCESS, store=None)
     with _lookup_in(detector.store, pipeline) as lookup:
         findings = {finding.record.text: finding for finding in scan(begun, pipeline=pipeline, lookup=lookup)}

@@ -19,7 +19,7 @@ from atdp_cli.settings import require_at_least, require_at_most
 Item = TypeVar("Item")
 
 
-MOST_WORKERS = 1024
+MAX_WORKERS = 1024
 
 
 AHEAD = 2
@@ -86,16 +86,16 @@ def processes(workers: int) -> OpenReader:
     Where the system starts processes afresh, recognisers other than the default ones must be functions of a module.
 
     Raises:
-        UsageError: `workers` is below 1 or above `MOST_WORKERS`.
+        UsageError: `workers` is below 1 or above `MAX_WORKERS`.
     """
     check_workers(workers)
     return in_process if workers == 1 else partial(_several, workers=workers)
 
 
 def check_workers(workers: int) -> None:
-    """Raise UsageError unless this is a number of processes, at most `MOST_WORKERS`."""
+    """Raise UsageError unless this is a number of processes, at most `MAX_WORKERS`."""
     require_at_least("workers", workers, 1)
-    require_at_most("workers", workers, MOST_WORKERS)
+    require_at_most("workers", workers, MAX_WORKERS)
 
 
 @contextlib.contextmanager

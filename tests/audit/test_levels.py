@@ -16,7 +16,7 @@ from atdp_cli.audit.canary import Target
 from atdp_cli.audit.claims import Claim
 from atdp_cli.audit.epsilon import GamePlan, Games, plan_games
 from atdp_cli.audit.hypothesis_tests import MANY, Levels, power, split_alpha
-from atdp_cli.audit.results import LEAST_POWER, Audit, Verdict
+from atdp_cli.audit.results import MIN_POWER, Audit, Verdict
 from atdp_cli.audit.verdict import MEMORISED_BITS, Limits
 from tests.audit.nulls import PlanOf, null_audits, plan_by_planted
 
@@ -93,7 +93,7 @@ def test_the_levels_of_all_that_can_fail_a_model_sum_to_alpha(alpha: float, able
 @pytest.mark.parametrize("canaries", [10, MANY, 100])
 def test_the_tests_keep_the_power_that_a_pass_needs(canaries: int, attacks: int) -> None:
     levels = split_alpha(0.01, scores=2, bounds=3, canaries=canaries, attacks=attacks)
-    assert power([10_000] * canaries, levels.test, mean_exposure=MEMORISED_BITS) >= LEAST_POWER
+    assert power([10_000] * canaries, levels.test, mean_exposure=MEMORISED_BITS) >= MIN_POWER
 
 
 def planned(claimed: float | None, *, canaries: int = 40, limit: float | None = None) -> GamePlan:

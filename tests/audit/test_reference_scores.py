@@ -21,7 +21,7 @@ TEMPLATE = parse_template("My ID is {digits:3}")
 @pytest.fixture
 def pool(bpe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pool:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(ranking, "LEAST_KEPT", 1000)
+    monkeypatch.setattr(ranking, "MIN_KEPT", 1000)
     return pool_of(bpe, TEMPLATE, [], ignore)
 
 

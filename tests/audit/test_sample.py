@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.exposure import Rank, Scores, rank_of
-from atdp_cli.audit.hypothesis_tests import DRAWS, Stratum, fisher_in_sample, sample_size, split_alpha
+from atdp_cli.audit.hypothesis_tests import DRAWS, TokenLengthGroup, fisher_in_sample, sample_size, split_alpha
 from atdp_cli.audit.results import Audit, Verdict
 from atdp_cli.audit.verdict import Limits, judge
 
@@ -22,7 +22,7 @@ def ranks_in_sample(drawn: Scores, own: Scores) -> list[Rank]:
     return [rank_of(np.append(drawn, score), lengths, drawn.size) for score in own]
 
 
-def judged(ranks: list[Rank], alpha: float, strata: list[Stratum] | None) -> Audit:
+def judged(ranks: list[Rank], alpha: float, strata: list[TokenLengthGroup] | None) -> Audit:
     targets = [Target(index=0, repeats=1)] * len(ranks)
     levels = split_alpha(alpha, scores=1, bounds=0, canaries=len(ranks))
     return judge("model", ranks, None, targets, pool=10**5, levels=levels, limits=Limits(alpha=alpha), strata=strata)
@@ -39,14 +39,14 @@ def test_the_law_of_the_statistic_is_that_of_all_orders(n: int, m: int) -> None:
     total = sum(statistics.values())
     for statistic in statistics:
         exact = sum(count for other, count in statistics.items() if other >= statistic) / total
-        given_p = fisher_in_sample([np.exp(-statistic / m)] * m, [Stratum(tokens=3, size=n + 1)] * m)
+        given_p = fisher_in_sample([np.exp(-statistic / m)] * m, [TokenLengthGroup(tokens=3, size=n + 1)] * m)
         assert abs(given_p - exact) <= 5 * sqrt(exact * (1 - exact) / DRAWS) + 1 / DRAWS
 
 
 @pytest.mark.ci
 @given(st.lists(st.tuples(st.integers(1, 3), st.floats(1e-6, 1)), min_size=1, max_size=6))
 def test_it_takes_secrets_of_several_lengths_in_any_order(secrets: list[tuple[int, float]]) -> None:
-    strata = [Stratum(tokens=tokens, size=10 * tokens) for tokens, _ in secrets]
+    strata = [TokenLengthGroup(tokens=tokens, size=10 * tokens) for tokens, _ in secrets]
     p_values = [p for _, p in secrets]
     p = fisher_in_sample(p_values, strata)
     assert 0 < p <= 1
@@ -60,14 +60,14 @@ def test_it_rejects_models_without_memory_as_often_as_it_says(level: float) -> N
     dice, n, m, models = np.random.default_rng(2), 60, 30, 4000
     better = (dice.normal(size=(models, 1, n)) > dice.normal(size=(models, m, 1))).sum(axis=2)
     p_values = np.minimum(1.0, 2 * np.minimum(better + 1, n + 1 - better) / (n + 1))
-    strata = [Stratum(tokens=6, size=n + 1)] * m
+    strata = [TokenLengthGroup(tokens=6, size=n + 1)] * m
     rejected = sum(fisher_in_sample(row, strata) <= level for row in p_values.tolist()) / models
     assert abs(rejected - level) <= 3.5 * sqrt(level * (1 - level) / models)
 
 
 def test_ties_never_help_to_reject() -> None:
     dice, n, m = np.random.default_rng(3), 40, 6
-    strata = [Stratum(tokens=6, size=n + 1)] * m
+    strata = [TokenLengthGroup(tokens=6, size=n + 1)] * m
     rejected = 0
     for _ in range(1500):
         drawn, own = dice.integers(6, size=n).astype(float), dice.integers(6, size=m).astype(float)
@@ -78,7 +78,7 @@ def test_ties_never_help_to_reject() -> None:
 def test_audits_in_a_sample_fail_models_without_memory_with_probability_alpha_at_most() -> None:
     dice, alpha, m = np.random.default_rng(5), 0.2, 10
     n = sample_size(split_alpha(alpha, scores=1, bounds=0, canaries=m).test, m)
-    strata = [Stratum(tokens=1, size=n + 1)] * m
+    strata = [TokenLengthGroup(tokens=1, size=n + 1)] * m
     failed = sum(
         judged(ranks_in_sample(dice.normal(size=n), dice.normal(size=m)), alpha, strata).verdict is Verdict.FAIL
         for _ in range(1500)
@@ -94,7 +94,9 @@ def test_the_verdict_is_that_of_all_candidates_wherever_the_exact_p_is_clear() -
     for memory in np.linspace(0, 3, 40):
         pool, own = dice.normal(size=10**5), dice.normal(size=m) + memory
         exact = judged(ranks_in_sample(pool, own), alpha, None)
-        sample = judged(ranks_in_sample(dice.choice(pool, size=n), own), alpha, [Stratum(tokens=1, size=n + 1)] * m)
+        sample = judged(
+            ranks_in_sample(dice.choice(pool, size=n), own), alpha, [TokenLengthGroup(tokens=1, size=n + 1)] * m
+        )
         fisher_p, holm_p = exact.combined.fisher_p, exact.combined.holm_min_p
         assert fisher_p is not None
         assert holm_p is not None

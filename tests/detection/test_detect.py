@@ -12,7 +12,7 @@ from atdp_cli.corpus.record import Record
 from atdp_cli.corpus.spans import Tier, at_tier, merge
 from atdp_cli.detection import scan
 from atdp_cli.detection.detect import Detection, detect_records
-from atdp_cli.detection.executor import MOST_WORKERS, processes
+from atdp_cli.detection.executor import MAX_WORKERS, processes
 from atdp_cli.detection.scan import BATCH, LONGEST_WORD, PIECE, load_pipeline
 from atdp_cli.detection.term_lists import literal
 from atdp_cli.errors import InputError, UsageError
@@ -231,7 +231,7 @@ def test_recognisers_can_be_left_out(pipeline: Any) -> None:
     assert not [s for s in one("jo@x.com", pipeline, recognisers=()).spans if s.source == "pattern"]
 
 
-@pytest.mark.parametrize("workers", [-1, 0, MOST_WORKERS + 1])
+@pytest.mark.parametrize("workers", [-1, 0, MAX_WORKERS + 1])
 def test_numbers_of_workers_are_within_bounds(workers: int) -> None:
     with pytest.raises(UsageError, match="workers is"):
         processes(workers)

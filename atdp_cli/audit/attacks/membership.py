@@ -25,7 +25,7 @@ Scores = NDArray[np.float64]
 Coins = NDArray[np.bool_]
 Record = NDArray[np.int64]
 
-LEAST_OUTS = 100
+MIN_OUTS = 100
 """Held-out records below which a false positive rate of 1 % cannot be told from 0."""
 
 _LOGITS = 16 * 2**20  # bytes of one batch, as in `trie`
@@ -129,7 +129,7 @@ def membership(attack: Literal["loss", "reference", "min-k++"], scores: Scores, 
         auc=auc,
         auc_low=low,
         auc_high=high,
-        tpr_at_1_fpr=_tpr(members, others) if known and others.size >= LEAST_OUTS else None,
+        tpr_at_1_fpr=_tpr(members, others) if known and others.size >= MIN_OUTS else None,
     )
 
 
