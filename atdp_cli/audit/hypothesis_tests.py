@@ -178,8 +178,8 @@ def mean_upper_limit(exposures: Sequence[float], most: float, *, confidence: flo
 
         μ ≤ L − (α · Π (L − X_i))^(1/m).
 
-    No other law is assumed: a few canaries that are remembered wholly count as well as all remembered a little. It is
-    a bet against a mean that is too high, always with the largest stake. Source: Waudby-Smith and Ramdas 2024,
+    It also holds if a few canaries are fully memorised and the rest not. It is a bet against a mean that is too high,
+    always with the largest stake. Source: Waudby-Smith and Ramdas 2024,
     "Estimating means of bounded random variables by betting", section 4.
 
     Args:

@@ -1,4 +1,4 @@
-"""From what is asked for to a run that can be planned: the recipe with its settings, and what nobody chose."""
+"""From a request to one that can be planned: the recipe with its settings, and defaults for what was not given."""
 
 import os
 from pathlib import Path
@@ -116,9 +116,9 @@ def default_output(model: Path) -> Path:
 
 
 def start_from_reference(request: SettledRequest) -> SettledRequest:
-    """With a reference the run starts there: what the model memorised stays behind, and ε can be finite.
+    """With a reference the run starts from it: nothing of the model is in the result, and ε can be finite.
 
-    It never saw the corpus, as whoever names it declares, unless a ledger beside it says that its past is unknown.
+    Naming a reference declares that it never saw the corpus, unless a ledger beside it says that its past is unknown.
 
     Raises:
         InputError: That ledger cannot be read.

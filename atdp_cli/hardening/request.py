@@ -1,4 +1,4 @@
-"""What `harden` and `plan` are asked for, and the same once every choice is made."""
+"""The request of `harden` and `plan`, and the same with every choice made."""
 
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""What `plan` and `harden` return as documents; and what a run says first: its recipe, why, and advice."""
+"""What `plan` and `harden` return as documents; and the notice shown first: the recipe, who chose it, and advice."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ def notice(planned: Planned) -> str:
     start, unknown = planned.request.model, _unprotected_start(planned)
     if start != model:
         why = "with a public base"
-        done = f"trains {start} on decoys, not {model}: what that one memorised stays behind."
+        done = f"trains a new model from {start} on decoys. Nothing of the weights of {model} is in the result."
         if unknown:
             done += f" By its ledger the past of {start} is not public either, so no ε bounds what it memorised."
     elif unknown:

@@ -1,4 +1,4 @@
-"""What `audit-corpus` is asked for, and what is refused before a model is read."""
+"""The request of `audit-corpus`, and what is refused before a model is read."""
 
 from pathlib import Path
 from typing import Annotated

@@ -234,7 +234,7 @@ def _increment_sentence(ledger: Ledger, increment: Guarantee) -> tuple[str, ...]
 
 def _end_to_end_sentence(ledger: Ledger, guarantee: Guarantee) -> str:
     if reason := no_end_to_end(ledger):
-        return f"End to end: no finite ε, because {reason}."
+        return f"End to end: not protected (ε = ∞), because {reason}."
     if guarantee.epsilon is None:
         return "End to end: nothing was spent, since no stage read the corpus."
     return f"End to end, for each {ledger.unit}: {epsilon_delta(guarantee.epsilon, guarantee.delta)}."
@@ -260,8 +260,9 @@ def uncounted_sentence(guarantee: Guarantee) -> str:
     linked = "pattern" in guarantee.neighbours.shapes
     left_open = f" Which words and numbers of a {unit} are equal is left open." if linked else ""
     return (
-        f"For the letters and digits flagged{tier} that the release does not count, as those of IDs, keys, card "
-        f"numbers and canaries, for any number of {unit}s, ε = 0 and δ = 0. It counts {COUNTED}.{left_open}"
+        f"IDs, keys, card numbers, canaries and other letters and digits flagged{tier} that the release does not "
+        f"count: for any number of {unit}s, which characters they have does not influence the result (ε = 0 and "
+        f"δ = 0); their shapes do. The release counts {COUNTED}.{left_open}"
     )
 
 

@@ -1,4 +1,4 @@
-"""What `report` is asked for, and the report that answers it."""
+"""The request of `report`, and the report that answers it."""
 
 from pathlib import Path
 from typing import Annotated

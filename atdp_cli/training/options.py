@@ -176,14 +176,14 @@ class BudgetOptions(Options):
 
 
 class AcceptOptions(Options):
-    """What a limit on ε puts up with."""
+    """Which ledgers --max-epsilon accepts."""
 
     accept_declared: Annotated[bool, Option(PRIVACY, fingerprint=False)] = False
     """Let --max-epsilon hold for a model whose training somebody declared by atdp account --adopt."""
 
 
 class DeltaOptions(Options):
-    """How improbable it may be that ε does not hold."""
+    """The δ of (ε, δ)-DP."""
 
     delta: Annotated[float, Field(ge=MIN_DELTA, lt=1), Option(PRIVACY, fingerprint="recipe", public=True)] = 1e-06
     """δ of the guarantees; below 1/N."""

@@ -60,7 +60,7 @@ def test_a_folder_a_ledger_and_the_run_say_the_same(
 def test_the_table_names_the_scope(atdp: Atdp, leaky: Leaky) -> None:
     ended = atdp("account", leaky.model)
     assert ended.code == 0
-    assert "no finite ε, because the model was trained on the corpus without" in " ".join(ended.out.split())
+    assert "not protected (ε = ∞), because the model was trained on the corpus without" in " ".join(ended.out.split())
     assert json.loads(atdp("account", leaky.model, "--json").out)["epsilon"] is None
 
 

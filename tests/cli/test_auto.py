@@ -113,10 +113,11 @@ def said(ended: Ended) -> str:
 
 
 SITUATIONS = {
-    "its base": "which measured best with a public base. It trains BASE on decoys, not MODEL: what that one memorised "
-    "stays behind.",
-    "a base with a past": "which measured best with a public base. It trains LEAKY on decoys, not MODEL: what that one "
-    "memorised stays behind. By its ledger the past of LEAKY is not public either, so no ε bounds what it memorised.",
+    "its base": "which measured best with a public base. It trains a new model from BASE on decoys. Nothing of the "
+    "weights of MODEL is in the result.",
+    "a base with a past": "which measured best with a public base. It trains a new model from LEAKY on decoys. "
+    "Nothing of the weights of MODEL is in the result. By its ledger "
+    "the past of LEAKY is not public either, so no ε bounds what it memorised.",
     "unknown": "which measured best without a public base. It trains MODEL itself on decoys, which hid what it "
     "memorised in most of our audits; no ε bounds that.",
     "public": "which measured best from a public checkpoint. It trains MODEL on decoys in place of what the detector "

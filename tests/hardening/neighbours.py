@@ -76,9 +76,9 @@ _CLAIMS = {
         rf"places of (?P<whose>one|any number of) lines? held {_VALUES}, .*\(ε = {_NUMBER} ",
     ],
     "uncounted": [
-        rf"letters and digits flagged {_TIER} that the release does not count, .*for (?P<whose>any number of) lines, "
-        rf"ε = {_NUMBER} and δ = 0\. It counts words and abbreviations in names, places, dates and amounts, and "
-        r"digits in dates, times and phone numbers\."
+        rf"letters and digits flagged {_TIER} that the release does not count: for (?P<whose>any number of) lines, "
+        rf"which .* \(ε = {_NUMBER} and δ = 0\); .* counts words and abbreviations in names, places, dates "
+        r"and amounts, and digits in dates, times and phone numbers\."
         r"(?P<pattern> Which words and numbers of a line are equal is left open\.)?"
     ],
 }

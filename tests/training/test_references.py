@@ -149,7 +149,7 @@ def test_a_reference_with_an_unknown_past_voids_both_guarantees(name: str) -> No
     alone = plan(name, reference=unknown).ledger
     assert end_to_end(alone).epsilon == math.inf
     said = " ".join(guarantee_sentences(alone, guarantees(alone)))
-    assert f"no finite ε, because {UNKNOWN_REFERENCE}" in said
+    assert f"not protected (ε = ∞), because {UNKNOWN_REFERENCE}" in said
     assert by_scope(alone)["increment"].epsilon == by_scope(plan(name).ledger)["increment"].epsilon
 
 
