@@ -73,7 +73,7 @@ _CLAIMS = {
     ],
     "flagged": [
         rf"flagged characters alone, for (?P<whose>each|any number of) lines?, ε = {_NUMBER} .*against {_VALUES}\.",
-        rf"places of (?P<whose>one|any number of) lines? held {_VALUES}, .*\(ε = {_NUMBER} ",
+        rf"places of (?P<whose>one|any number of) lines? held {_VALUES}, .*?\(ε = {_NUMBER} ",
     ],
     "uncounted": [
         rf"letters and digits flagged {_TIER} that the release does not count: for (?P<whose>any number of) lines, "
