@@ -22,7 +22,7 @@ from atdp_cli.training.parallel.ranks import Ranks
 
 @dataclass(frozen=True, kw_only=True)
 class RunState:
-    """From where a run starts or resumes, as every process of it has to know.
+    """Where a run starts or resumes, as every process has to know it.
 
     Attributes:
         progress: What is done.
@@ -39,7 +39,7 @@ _CURSOR: TypeAdapter[Cursor | None] = TypeAdapter(Cursor | None)
 
 
 def check_same_run(ranks: Ranks, fingerprint: Fingerprint) -> None:
-    """Refuse to train in processes that were given something else.
+    """Refuse to train if the processes were given different runs.
 
     Raises:
         RunError: Names the first thing in which this process differs from the first.
@@ -113,7 +113,7 @@ def broadcast_flag(ranks: Ranks, flag: bool) -> bool:
 
 @contextmanager
 def main_process_first(ranks: Ranks) -> Iterator[None]:
-    """The first process runs the block, then the others: what the first has stored is there for them."""
+    """Run the block in the first process, then in the others, so that they find what the first stored."""
     if not ranks.first:
         all_reduce_any(ranks, ())
     yield

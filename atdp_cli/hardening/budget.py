@@ -38,7 +38,7 @@ class Cursor:
 
 
 def allowance(plan: Plan, cursor: Cursor, spent: Sequence[LedgerEvent], within: WithinBudget) -> Cursor | None:
-    """Where a run at a position that has spent so much has to end; None where it can go to its end.
+    """Where a run must end, given its position and what it has spent; None where it can go to its end.
 
     What is judged is all that the ledger would have: of stages that are begun also that they trained without noise or
     read a model, for the scope in which ε is finite depends on it. `Cursor.step` is the last step of that stage that
@@ -63,7 +63,7 @@ def allowance(plan: Plan, cursor: Cursor, spent: Sequence[LedgerEvent], within: 
 
 
 def _last_fitting(stage: StagePlan, at: Cursor, fits: Callable[[Cursor], bool]) -> Cursor | None:
-    """The last position in a stage that fits, from `at` on; None where none does."""
+    """The last position of a stage, from `at` on, within the limits; None where there is none."""
 
     def fits_after(step: int) -> bool:
         return fits(replace(at, step=step))
@@ -80,7 +80,7 @@ def _last_fitting(stage: StagePlan, at: Cursor, fits: Callable[[Cursor], bool]) 
 
 
 def events_left_by(plan: Plan, cursor: Cursor, spent: Sequence[LedgerEvent], end: Cursor) -> tuple[LedgerEvent, ...]:
-    """The events of the ledger that a run leaves which resumes at a position, having spent so much, and ends at `end`.
+    """The ledger's events after a run that resumes at a position, has spent these events so far and ends at `end`.
 
     A stage of which `end` takes no step is not begun, nor are those behind it.
     """
@@ -109,7 +109,7 @@ def _noisy_events(stage: StagePlan, begun: Cursor, last: int | None) -> Iterator
 
 
 def within_limits(plan: Plan, *, target_epsilon: float | None, max_epsilon: float | None) -> WithinBudget:
-    """Whether a ledger of the plan keeps the limits of ε: that of its strongest guarantee, and that of all its noise.
+    """Whether a ledger of the plan keeps the limits on ε: on its strongest guarantee and on all its noise.
 
     The target was solved for a scope that the whole plan has. A ledger that ends before a stage without noise may
     have another. It has to keep the target in both.
@@ -128,7 +128,7 @@ def within_limits(plan: Plan, *, target_epsilon: float | None, max_epsilon: floa
 
 
 def _strongest(planned: Ledger, events: Sequence[LedgerEvent]) -> float:
-    """The larger ε: that of a ledger with these events, and that of one which also has the plan's other stages."""
+    """The larger of two ε: of a ledger with these events, and of one that also has the plan's other stages."""
     unreached = [
         event for event in planned.events if isinstance(event, PlainTraining | ReadModel) and event not in events
     ]
@@ -141,7 +141,7 @@ def _strongest(planned: Ledger, events: Sequence[LedgerEvent]) -> float:
 
 
 def one_step_events(plan: Plan) -> tuple[LedgerEvent, ...]:
-    """Every event that a run of the plan may be about to write into its journal, a step each."""
+    """Every event that a run of the plan may write to its journal, each for one step."""
     return tuple(
         event.model_copy(update={"steps": 1}) if isinstance(event, SubsampledGaussian) else event
         for stage in plan.stages

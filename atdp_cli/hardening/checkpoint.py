@@ -86,7 +86,7 @@ def save_state(
     journal: int,
     complete: Iterable[tuple[str, torch.Tensor]] | None = None,
 ) -> None:
-    """Write a new checkpoint into a run's folder; of those before it the newest stays.
+    """Write a new checkpoint into a run's folder, and keep the newest of the earlier ones.
 
     Args:
         parameters: Names of those that the run may change.
@@ -121,7 +121,7 @@ def save_state(
 def state_tensors(
     progress: Progress, model: PreTrainedModel, parameters: Sequence[str]
 ) -> Iterator[tuple[str, torch.Tensor]]:
-    """The tensors of a checkpoint, by name; of sharded parameters this process's shard."""
+    """The tensors of a checkpoint by name; of a sharded parameter, this process's shard."""
     wanted, stored = set(parameters), set(model.state_dict())
     yield from ((f"model.{name}", parameter) for name, parameter in model.named_parameters() if name in wanted)
     yield from ((f"buffer.{name}", buffer.clone()) for name, buffer in model.named_buffers() if name in stored)
@@ -141,7 +141,7 @@ def _shards(tensors: Iterable[tuple[str, torch.Tensor]]) -> Iterator[dict[str, t
 
 
 def _write(path: Path, content: bytes) -> str:
-    """Write a new file through to the disk; its SHA-256."""
+    """Write a new file through to the disk, and return its SHA-256."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
         stream.write(content)
         stream.flush()
@@ -175,7 +175,7 @@ def latest_state(root: Path, notify: Notify) -> SavedState | None:
 
 
 def _read_document(folder: Path) -> StateDocument | str:
-    """A checkpoint's `state.json`; else what is wrong with it."""
+    """A checkpoint's `state.json`, or what is wrong with it."""
     try:
         envelope = json.loads((folder / STATE_FILE).read_bytes())
         content = str(envelope["said"])
@@ -202,7 +202,7 @@ def _damage(folder: Path, document: StateDocument) -> str | None:
 
 @torch.no_grad()
 def restore_state(state: SavedState, model: PreTrainedModel) -> Progress:
-    """Load a checkpoint's parameters into the model, a file at a time; the run's progress.
+    """Load a checkpoint's parameters into the model, file by file, and return the run's progress.
 
     Raises:
         InputError: A file cannot be read any more, or is of another model.
@@ -215,7 +215,7 @@ def restore_state(state: SavedState, model: PreTrainedModel) -> Progress:
 
 
 def read_state(state: SavedState) -> tuple[Progress, dict[str, torch.Tensor]]:
-    """The run's progress, and what `load_tensors` loads into its model; all of it in memory at once.
+    """The run's progress, and the tensors that `load_tensors` loads; all in memory at once.
 
     Raises:
         InputError: A file cannot be read any more.

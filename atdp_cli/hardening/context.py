@@ -36,7 +36,7 @@ class StageContext:
 
 
 def reference_of(context: StageContext) -> PreTrainedModel:
-    """The reference of a run whose plan reads one."""
+    """The reference model, for a plan that reads one."""
     if context.reference is None:
         raise ValueError("the plan has no reference")
     return context.reference

@@ -128,7 +128,7 @@ def prepare_data(planned: Planned, loaded: LoadedModel, streams: Streams, notify
 
 
 def training_records(records: Sequence[T], split: Split) -> tuple[T, ...]:
-    """Those of all records, in their order, that are not held out."""
+    """The records that are not held out, in order."""
     return tuple(record for position, record in enumerate(records) if position not in split.held_out)
 
 
@@ -140,7 +140,7 @@ def _held_out(records: Sequence[FlaggedRecord], encoding: Encoding) -> list[Wind
 
 
 def _encoding(planned: Planned, checkpoint: Checkpoint) -> Encoding:
-    """How this run's records become windows."""
+    """The encoding of this run's records."""
     config, request = checkpoint.model.config, planned.request
     chat = chat_template_for(planned.split, checkpoint.tokenizer, request.chat_template)
     if chat is not None and config.is_encoder_decoder:

@@ -37,7 +37,7 @@ def settle(
     command: tuple[str, ...] = (),
     command_without_paths: tuple[str, ...] = (),
 ) -> SettledRequest:
-    """The request with every choice made; reasons are in docs/choosing.md. Options that are given go first.
+    """The request with every choice made. Given options win; docs/choosing.md has the reasons for the rest.
 
     Raises:
         UsageError: Options do not go together.
@@ -97,7 +97,7 @@ def _with_settings(recipe: Recipe, asked: HardenRequest) -> Recipe:
 
 
 def sets_learning_rate(asked: HardenRequest, stage: str) -> bool:
-    """Whether the learning rate of the stage is given, which is the one that bare options act on."""
+    """Whether the learning rate is set for the stage that bare options apply to."""
     setting = f"{stage}.learning-rate=".replace("_", "-")
     given: float | None = asked.learning_rate
     return given is not None or any(text.replace("_", "-").startswith(setting) for text in asked.set_)
@@ -136,7 +136,7 @@ def start_from_reference(request: SettledRequest) -> SettledRequest:
 
 
 def learning_rate(width: int) -> float:
-    """η for hidden states of this width: it falls with the square, as between the two widths that were measured.
+    """η for hidden states of this width. It falls with the square, as between the two widths that were measured.
 
     At 768 that is 1.4e-4 and at 4096 5e-6, about what people fine-tune such models with; nothing wider than 288 was
     measured here.
@@ -149,7 +149,7 @@ def learning_rate(width: int) -> float:
 
 
 def with_learning_rate(request: SettledRequest) -> SettledRequest:
-    """The request with the learning rate that suits its model's width, where the configuration tells it."""
+    """The request with the learning rate for its model's width, if the configuration states the width."""
     check_folder(request.model)
     width = hidden_width(request.model)
     if width is None:
@@ -159,7 +159,7 @@ def with_learning_rate(request: SettledRequest) -> SettledRequest:
 
 
 def with_tune(request: SettledRequest) -> SettledRequest:
-    """The request with --tune as it is by default.
+    """The request with the default of --tune.
 
     Where people review before each epoch there are no trials, which would read spans that nobody has reviewed.
     """
@@ -169,7 +169,7 @@ def with_tune(request: SettledRequest) -> SettledRequest:
 
 
 def with_budget(request: SettledRequest) -> SettledRequest:
-    """The request with its default budget: `EPSILON`, beside what the ledger of its start has spent.
+    """The request with its default budget `EPSILON`, on top of what its start's ledger has spent.
 
     Otherwise a model whose ledger has spent that much already could not be hardened again without --target-epsilon.
 

@@ -85,12 +85,12 @@ def flag_corpus(
 
 
 def _memorised(span: Span) -> Span:
-    """A place of a map, whatever a detector calls it, as one that the model remembers."""
+    """A place of a map as a span that the model remembers, whatever label a detector gives it."""
     return replace(span, label=MEMORISED) if span.source == MAP else span
 
 
 def _spans_in(file: Path, split: Split, request: SettledRequest) -> Iterator[tuple[Span, ...]]:
-    """The spans of a file for each record of --data, whose beginning alone --max-records may take."""
+    """The spans of a file for each record of --data, or for the first ones if --max-records takes fewer."""
     corpus = read_records(
         request.data[0], unit=request.privacy_unit, text_field=request.text_field, turns=request.turns
     )
@@ -116,7 +116,7 @@ def _flag_records(
 
 
 def flag(detections: Iterable[Detection], sources: Iterable[Detection] | None, tier: Tier) -> tuple[FlaggedRecord, ...]:
-    """Records with their spans up to a tier, and where they have sources these likewise."""
+    """Records with their spans up to a tier, and with those of their sources if they have any."""
     flagged = tuple(FlaggedRecord(detection.record, at_tier(detection.spans, tier)) for detection in detections)
     if sources is None:
         return flagged
@@ -132,7 +132,7 @@ def encode(
     choose: Choose | None = None,
     equality: DecoyEquality | None = None,
 ) -> tuple[Windows, ...]:
-    """Each record's windows over its raw text, its redacted text, or decoys; one without tokens to predict has none.
+    """Each record's windows over raw text, redacted text or decoys; none for a record without tokens to predict.
 
     Placeholders are no targets, neither those put in here nor those that an earlier redaction left in the text. Decoys
     are, and count as sensitive.
@@ -155,7 +155,7 @@ def encode(
 def _decoys(
     flagged: FlaggedRecord, encoding: Encoding, choose: Choose, equality: DecoyEquality | None
 ) -> tuple[EditedText, ...]:
-    """A record with decoys, and behind it its source, if an encoder reads one."""
+    """A record with decoys, followed by its source if an encoder reads one."""
     sides = (flagged,) if flagged.source is None or encoding.start is None else (flagged, flagged.source)
     if equality is None:
         return tuple(decoy_text(side.record.text, side.spans, choose) for side in sides)

@@ -44,7 +44,7 @@ def check_same_fingerprint(folder: Path, before: Fingerprint, now: Fingerprint) 
 
 
 def first_difference(before: Fingerprint, now: Fingerprint) -> str | None:
-    """The first thing in which two runs differ; None where they are the same."""
+    """The first difference between two runs; None if they are the same."""
     for name in {**before, **now}:
         was, is_now = before.get(name, NOT_GIVEN), now.get(name, NOT_GIVEN)
         if was != is_now:
@@ -86,7 +86,7 @@ CORPUS_KEY_FILE = "corpus.key"
 
 
 def corpus_key(resumed: Path | None, model: Path, seed: int | None) -> bytes:
-    """The key of the run that is resumed, or of the one that wrote the model; else a new one.
+    """The key of the run that is resumed, or of the run that wrote the model; otherwise a new one.
 
     Args:
         resumed: OUT/ of a run that may be resumed; None where none is.
@@ -117,7 +117,7 @@ def _key_in(folder: Path) -> bytes | None:
 
 
 def write_corpus_key(folder: Path, key: bytes) -> None:
-    """Write the key into the private folder of a run that has none, if it is given.
+    """Write the key, if it is given, into a run's private folder that has none.
 
     Raises:
         OSError: It cannot be written.
@@ -127,7 +127,7 @@ def write_corpus_key(folder: Path, key: bytes) -> None:
 
 
 def corpus_commitment(key: bytes, split: Split) -> str:
-    """The commitment to the records that train, and to what an encoder reads for them."""
+    """The commitment to the training records and to what an encoder reads for them."""
     return commitment(key, _training_texts(split))
 
 
@@ -137,7 +137,7 @@ def _training_texts(split: Split) -> Iterator[str]:
 
 
 def history_of(stated: CheckpointHistory, inherited: Ledger | None, model: Path, split: Split) -> CheckpointHistory:
-    """Whether the first checkpoint never saw this corpus, nor those of the ledger beside the checkpoint.
+    """Whether the first checkpoint, and those of the ledger beside it, never saw this corpus.
 
     What that ledger says of its corpus counts for this one where the key shows that it is the same.
 
@@ -161,7 +161,7 @@ def history_of(stated: CheckpointHistory, inherited: Ledger | None, model: Path,
 
 
 def reference_past(ledger: Ledger | None, folder: Path, split: Split) -> Past:
-    """What is known of a reference: by its ledger, or as the user names it as one that never saw the corpus."""
+    """What is known of a reference's past: from its ledger, or as the user declares it."""
     if ledger is None:
         return "declared"
     if ledger.checkpoint_history == "unknown":

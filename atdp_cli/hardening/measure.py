@@ -29,7 +29,7 @@ from atdp_cli.training.recipe import TextVariant
 
 @dataclass(frozen=True, kw_only=True)
 class Yardstick:
-    """What models are measured on, alike in every run.
+    """What models are measured on, the same in every run.
 
     Attributes:
         held_out: Windows of the held-out records as they are.
@@ -45,7 +45,7 @@ class Yardstick:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A model by a yardstick: perplexities of held-out records as they are and with decoys, and ranks of values."""
+    """A model's figures on a yardstick: perplexities of held-out records, raw and with decoys, and ranks of values."""
 
     raw: Perplexity
     decoyed: Perplexity | None
@@ -62,7 +62,7 @@ def measure(checkpoint: Checkpoint, on: Yardstick) -> Measured:
 
 
 def compared(before: Measured, after: Measured) -> tuple[BeforeAfter, BeforeAfter | None, RanksBeforeAfter | None]:
-    """Both models by the same yardstick, as reports have them: perplexity, the same with decoys, and ranks."""
+    """Two models on one yardstick, as reports list them: perplexity, perplexity with decoys, and ranks."""
 
     def perplexities(first: Perplexity | None, second: Perplexity | None) -> BeforeAfter | None:
         if first is None or second is None:
@@ -125,7 +125,7 @@ def surprise(checkpoint: Checkpoint, windows: Windows) -> Surprise:
 
 
 def compare_surprise(before: Surprise, after: Surprise) -> tuple[TokenEntry, ...]:
-    """Both models token by token."""
+    """The surprise of both models, token by token."""
     return tuple(
         TokenEntry(text=text, sensitive=flagged, before=json_number(first), after=json_number(second))
         for text, flagged, first, second in zip(before.tokens, before.sensitive, before.bits, after.bits, strict=True)

@@ -98,12 +98,12 @@ def load_model(request: SettledRequest, notify: Notify) -> LoadedModel:
 
 
 def _uses_engine(request: SettledRequest) -> bool:
-    """Whether an engine sums gradients. Where none does, none is compared with `per-record`."""
+    """Whether an engine sums gradients; only then is one compared with `per-record`."""
     return request.ranks.sharded or any(isinstance(stage.mechanism, DPSGD) for stage in request.recipe)
 
 
 def reads_one_text(checkpoint: Checkpoint) -> bool:
-    """Whether it is no encoder-decoder model: the made-up sentence, which has one text, can be measured on it."""
+    """Whether the model is no encoder-decoder; only such a model can be measured on the made-up sentence."""
     return not checkpoint.model.config.is_encoder_decoder
 
 
@@ -114,7 +114,7 @@ def _load_detector(request: SettledRequest, checkpoint: Checkpoint) -> Any:
 
 
 def _shard(model: PreTrainedModel, engine: SelectedEngine, request: SettledRequest, device: torch.device) -> None:
-    """Shard the model among the processes, and check that gradients of random tokens are what they were before."""
+    """Shard the model among the processes, and check that gradients of random tokens do not change."""
     records = random_records(model)
     before = engine.run(model, records, math.inf)
     shard_model(model, request.ranks, device)
@@ -128,7 +128,7 @@ def _shard(model: PreTrainedModel, engine: SelectedEngine, request: SettledReque
 
 
 def unshard(request: SettledRequest, checkpoint: Checkpoint) -> Checkpoint:
-    """The checkpoint with its model whole again in the first process; in the others, or if not sharded, as it was."""
+    """The checkpoint with the whole model in the first process; elsewhere, or without shards, unchanged."""
     if not request.ranks.sharded:
         return checkpoint
     sharded = ((f"model.{name}", parameter) for name, parameter in checkpoint.model.named_parameters())

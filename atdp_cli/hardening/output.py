@@ -33,7 +33,7 @@ from atdp_cli.training.state import StageResult
 
 
 def seal_ledger(plan: Plan, results: Sequence[StageResult], work: Workspace, created: str) -> Ledger:
-    """Write the ledger of what was spent, as the journal has it, with the hashes of the model just written.
+    """Write the ledger of what was spent, from the journal, with the hashes of the model just written.
 
     Args:
         results: Of all stages.
@@ -61,7 +61,7 @@ def seal_ledger(plan: Plan, results: Sequence[StageResult], work: Workspace, cre
 
 
 def _check_written(plan: Plan, work: Workspace) -> None:
-    """The file has every event of the journal, and of what came before the run."""
+    """Check that the file has every event of the journal and of the time before the run."""
     written = read_ledger(work.model / LEDGER_FILE).events
     expected = compact(plan.before + read_journal(work.journal))
     if [_unnamed(event) for event in written] != [_unnamed(event) for event in expected]:
@@ -69,7 +69,7 @@ def _check_written(plan: Plan, work: Workspace) -> None:
 
 
 def _unnamed(event: LedgerEvent) -> LedgerEvent:
-    """An event without the name of the run that spent it, which the journal does not have."""
+    """An event without the name of its run, which the journal does not hold."""
     return event.model_copy(update={"run": None})
 
 
@@ -77,7 +77,7 @@ SPANS_FILE = "spans.jsonl"
 
 
 def write_output(planned: Planned, spec: RunSpec, trained: TrainedRun, work: Workspace) -> HardenResult:
-    """Write all that becomes OUT/ and OUT.private/, measured on the files as they were written.
+    """Write everything that becomes OUT/ and OUT.private/, and measure the files as written.
 
     Raises:
         DivergedError: A held-out perplexity is not finite.
@@ -114,7 +114,7 @@ def write_output(planned: Planned, spec: RunSpec, trained: TrainedRun, work: Wor
 
 
 def _check_finite(figures: Sequence[float | None]) -> None:
-    """Refuse a model that predicts nothing any more, though its parameters are finite."""
+    """Refuse a model with finite parameters that predicts nothing any more."""
     if any(figure is not None and not math.isfinite(figure) for figure in figures):
         raise DivergedError("The hardened model's held-out perplexity is not finite.", "Lower the learning rate.")
 
@@ -132,7 +132,7 @@ def _save(request: SettledRequest, trained: Checkpoint, folder: Path) -> Checkpo
 
 
 def _failed(before: float | None, after: float | None, limit: float | None) -> str | None:
-    """Why the result is above --max-perplexity-increase; None where it is not."""
+    """Why the result exceeds --max-perplexity-increase; None if it does not."""
     if limit is None or before is None or after is None:
         return None
     increase = after / before - 1

@@ -38,7 +38,7 @@ from atdp_cli.training.solve import solve_noise
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """A request that was found sound: its records, its plan, and what that guarantees.
+    """A checked request: its records, its plan, and the guarantees of the plan.
 
     Attributes:
         inherited: The ledger beside the starting checkpoint.
@@ -120,7 +120,7 @@ def _solved(
     inherited: Ledger | None,
     reference: Reference | None,
 ) -> tuple[Recipe, Plan]:
-    """The recipe, with the noise that meets the target if there is one, and its plan.
+    """The recipe, with the noise that meets the target if one is given, and its plan.
 
     Raises:
         BudgetError: ε cannot be reached.
@@ -152,7 +152,7 @@ def _solved(
 def _reference(
     request: SettledRequest, split: Split, sha256: Callable[[Path], str], checkpoint_history: CheckpointHistory
 ) -> Reference | None:
-    """The reference with its ledger, once its folder was found sound; None where nothing reads one."""
+    """The reference with its ledger, after its folder was checked; None if nothing reads a reference."""
     if request.reference is None:
         return None
     if not any(reads_reference(stage) for stage in request.recipe):
@@ -241,7 +241,7 @@ def _check_tune(request: SettledRequest) -> None:
 
 
 def _check_ranks(request: SettledRequest) -> None:
-    """What only one process can do."""
+    """Refuse options that only work in one process."""
     if request.ranks.size == 1:
         return
     if request.ranks.sharded and any(needs_whole_model(stage) for stage in request.recipe):

@@ -38,7 +38,7 @@ from atdp_cli.training.recipe import Recipe, Train, reads_records, takes_steps
 
 
 def rehearse_checkpoint(checkpoint: Checkpoint, folder: Path, source: Path, *, merge: bool) -> None:
-    """Do as `save_checkpoint` without the weights, and read again what it wrote.
+    """Do what `save_checkpoint` does, without the weights, and read the result back.
 
     Args:
         folder: An empty folder.
@@ -112,7 +112,7 @@ STATES = 2
 
 
 def random_corpus(planned: Planned, loaded: LoadedModel) -> tuple[Example, ...]:
-    """Records of random tokens, as long as some of the corpus are, in random order."""
+    """Records of random tokens in random order, with lengths from the corpus."""
     model = loaded.checkpoint.model
     limit = context_length(model)
     random = np.random.default_rng(0)
@@ -126,7 +126,7 @@ def random_corpus(planned: Planned, loaded: LoadedModel) -> tuple[Example, ...]:
 
 
 def one_step(examples: Sequence[Example], batch: int, tokens: int) -> tuple[Example, ...]:
-    """Records of a step, no more than so many tokens, but one at least."""
+    """The records of one step, within a number of tokens, but at least one."""
     chosen: list[Example] = []
     left = tokens
     for example in islice(cycle(examples), batch):
@@ -138,7 +138,7 @@ def one_step(examples: Sequence[Example], batch: int, tokens: int) -> tuple[Exam
 
 
 def _sample(stage: StagePlan, examples: Sequence[Example], *, tokens: int) -> tuple[Example, ...]:
-    """Records of a step of the stage, of about so many tokens at most."""
+    """About as many records of a step of the stage as the tokens allow."""
     if not reads_records(stage.stage):
         return ()
     return one_step(examples, stage.batch, tokens)
@@ -168,7 +168,7 @@ def _random_example(length: int, limit: int, vocabulary: int, random: np.random.
 
 
 def estimate_bytes(planned: Planned, loaded: LoadedModel) -> int | None:
-    """About the most memory that the run will have, bytes: of the GPU where it trains on one, else of the process.
+    """Roughly the peak memory of the run in bytes: on the GPU if it trains on one, otherwise in the process.
 
     None where the system does not show what a process has.
     """
@@ -193,12 +193,12 @@ def estimate_bytes(planned: Planned, loaded: LoadedModel) -> int | None:
 
 
 def _optimizer_numbers(stage: Train) -> int:
-    """Numbers that are kept of each trained parameter besides its own: moments, and where it started."""
+    """Numbers kept for each trained parameter besides its value: optimizer slots and its starting value."""
     return stage.optimizer.state_slots + stage.objective.demands.start
 
 
 def _peak(stage: StagePlan, request: SettledRequest, loaded: LoadedModel, examples: Sequence[Example]) -> int | None:
-    """The most bytes while a part of a step is computed."""
+    """The peak bytes while a part of a step is computed."""
     model = loaded.checkpoint.model
     graphics = model.device.type == "cuda"
     if graphics:
@@ -221,7 +221,7 @@ def _process_bytes(name: str) -> int | None:
 
 
 def check_room(request: SettledRequest, loaded: LoadedModel, root: Path) -> None:
-    """Refuse a run whose files the disk has no room for.
+    """Refuse a run whose files do not fit on the disk.
 
     Args:
         root: OUT.partial/, whose states it will replace.
@@ -244,7 +244,7 @@ def check_room(request: SettledRequest, loaded: LoadedModel, root: Path) -> None
 
 
 def rehearse_output(planned: Planned, loaded: LoadedModel, root: Path) -> None:
-    """Try, before the first step, what comes after the last: the checkpoint is written without its weights, and read.
+    """Try, before the first step, to write the checkpoint without its weights and to read it back.
 
     Args:
         root: OUT.partial/, in which a folder is made and removed.
@@ -261,7 +261,7 @@ def rehearse_output(planned: Planned, loaded: LoadedModel, root: Path) -> None:
 
 
 def state_bytes(model: PreTrainedModel, recipe: Recipe) -> int:
-    """How large a saved state can become: parameters, and what the optimizer keeps of them."""
+    """The largest size of a saved state: parameters, and what the optimizer keeps of them."""
     trained = sum(int(parameter.numel()) for parameter in model.parameters() if parameter.requires_grad)
     stages = [stage for stage in recipe if takes_steps(stage)]
     return 4 * trained * (1 + max((_optimizer_numbers(stage) for stage in stages), default=0))
@@ -279,7 +279,7 @@ def _amount(size: int) -> str:
 
 
 def load_and_measure(planned: Planned, notify: Notify, *, dry_run: bool) -> tuple[LoadedModel, HardenPlan]:
-    """Load the model and the detector; the plan with what it needs.
+    """Load the model and the detector, and return the plan with the resources it needs.
 
     Raises:
         InputError: The model or the reference cannot be used.

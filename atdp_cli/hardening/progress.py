@@ -44,14 +44,14 @@ class RunSpec:
 
     @property
     def limits(self) -> str:
-        """The options that limit ε, as a user knows them; empty where there are none."""
+        """The options that limit ε, under their command-line names; empty if there are none."""
         given = (("--target-epsilon", self.target_epsilon), ("--max-epsilon", self.max_epsilon))
         return " and ".join(f"{name} {value:g}" for name, value in given if value is not None)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Progress:
-    """How far a run is, besides its model.
+    """How far a run is, apart from its model.
 
     Attributes:
         stage: The position of the stage that runs or comes next; the number of stages where all are done.
@@ -108,12 +108,12 @@ def serialize_progress(progress: Progress) -> bytes:
 
 
 def deserialize_progress(serialized: bytes, tensors: Mapping[str, torch.Tensor]) -> Progress:
-    """The progress from what `serialize_progress` and `progress_tensors` gave."""
+    """The progress from the output of `serialize_progress` and `progress_tensors`."""
     return document_progress(StateDocument.model_validate_json(serialized), tensors)
 
 
 def state_document(progress: Progress, journal: int, files: Mapping[str, str]) -> StateDocument:
-    """What a checkpoint says of a run besides its tensors.
+    """A checkpoint's document: everything about a run besides its tensors.
 
     Args:
         journal: The journal's size in bytes.
@@ -141,7 +141,7 @@ def _stage_document(state: StageState) -> _StageDocument:
 
 
 def progress_tensors(progress: Progress) -> dict[str, torch.Tensor]:
-    """The tensors of a run's progress, by name: of optimizer, start, best epoch, generators."""
+    """The tensors of a run's progress by name: optimizer, start, best epoch, generators."""
     if (state := progress.stage_state) is None:
         return {}
     tensors = {f"optimizer.{name}": tensor for name, tensor in state.optimizer.items()}

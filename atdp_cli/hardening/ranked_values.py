@@ -30,7 +30,7 @@ SEARCHED_SAMPLES = 2
 
 @dataclass(frozen=True, kw_only=True)
 class RankedValues:
-    """Flagged values by which a model shows what it remembers, one a record, with their decoys.
+    """Flagged values with their decoys, one a record, whose ranks show what a model remembers.
 
     Attributes:
         training: Of training records; at least one.
@@ -47,7 +47,7 @@ class RankedValues:
 def pick_ranked(
     planned: Planned, trained: Sequence[FlaggedRecord], held_out: Sequence[FlaggedRecord], encoding: Encoding
 ) -> RankedValues | None:
-    """The values of a run; None where nothing can have been memorised, or no training or no held-out record has one.
+    """The values to rank; None if nothing can be memorised, or training or held-out records have no value.
 
     The samples of training records take turns, so that no record is in two of them.
     """
@@ -82,12 +82,12 @@ def _tokenised(values: Sequence[FlaggedValue], encoding: Encoding) -> tuple[Toke
 
 
 def reported_ranks(model: PreTrainedModel, ranked: RankedValues) -> ComparedRanks:
-    """The ranks that the report has. The model must be in eval mode."""
+    """The ranks for the report. The model must be in eval mode."""
     return compare_ranks(value_ranks(model, ranked.training), value_ranks(model, ranked.held_out))
 
 
 def rank_tests(model: PreTrainedModel, ranked: RankedValues) -> Iterator[float]:
-    """The p-value of each sample that a search looks at, as `ComparedRanks` has it; the model must be in eval mode."""
+    """The p-value of each sample that a search looks at, as in `ComparedRanks`. The model must be in eval mode."""
     held_out = value_ranks(model, ranked.held_out)
     for values in ranked.searched:
         yield compare_ranks(value_ranks(model, values), held_out).p_value

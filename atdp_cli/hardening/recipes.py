@@ -72,7 +72,7 @@ def recipe_summaries(
 
 
 def strongest_scope(ledger: Ledger) -> str:
-    """The strongest scope in which a finite ε holds: end to end, selective, increment only, or nothing."""
+    """The strongest scope with a finite ε: end to end, selective, increment only, or none."""
     if no_end_to_end(ledger) is None:
         return "end to end"
     if selective_void(ledger) is None:
@@ -81,7 +81,7 @@ def strongest_scope(ledger: Ledger) -> str:
 
 
 def resolved_recipe(planned: Planned) -> RecipeFile:
-    """The recipe of a run with nothing left to be worked out: σ₀ as solved for, B as planned.
+    """The recipe of a run with every value filled in: σ₀ as solved for, B as planned.
 
     It names no file and says nothing of the checkpoint's past, which is for the next run to state.
     """
@@ -94,7 +94,7 @@ def resolved_recipe(planned: Planned) -> RecipeFile:
 
 
 def trained_recipe(planned: Planned, tuned: Sequence[Tuned | None]) -> RecipeFile:
-    """The same with the learning rates that trials chose, so that nothing is left to be searched either."""
+    """The resolved recipe with the learning rates that trials chose, so that nothing is left to search."""
     file = resolved_recipe(planned)
     stages = tuple(
         stage if search is None else with_chosen_rate(plan, search.learning_rate).stage
@@ -119,7 +119,7 @@ def _row(name: str, recipe: Recipe) -> RecipeSummary:
 
 
 def hypothetical_ledger(recipe: Recipe, checkpoint_history: CheckpointHistory) -> Ledger:
-    """The ledger that a recipe would leave, with a public reference and a detector of an entity tier."""
+    """The ledger that a recipe would leave with a public reference and a detector of an entity tier."""
     reference = (
         Reference(ledger=None, weights={}, past="declared") if any(reads_reference(stage) for stage in recipe) else None
     )

@@ -69,7 +69,7 @@ def noisy_frequencies(
 
 
 def _estimated(noisy: Floats, sigma: float) -> Floats:
-    """The counts of all items. Of a table common words and the rest each have a prior: far fewer of the rest occur."""
+    """The estimated counts of all items. Common words and the rest have separate priors: far fewer of these occur."""
     by_size: dict[int, list[range]] = {}
     for start, size, common in tables().values():
         for group in (range(start, start + common), range(start + common, start + size)):
@@ -88,7 +88,7 @@ NOTHING_TO_RANK = "no flagged values to rank; η is that of the plan"
 def release_frequencies(
     plan: StagePlan, records: Sequence[FlaggedRecord], streams: Streams, position: int, logs: StageLogs
 ) -> Frequencies | None:
-    """How often decoys are drawn, if the stage has them fitted; paid for first."""
+    """The frequencies of a stage with fitted decoys. The release is paid for before it is made."""
     if plan.stage.release_noise_multiplier is None:
         return None
     event = frequencies_event(plan.stage, plan.relation)
@@ -100,7 +100,7 @@ def release_frequencies(
 
 
 def decoy_choice(streams: Streams, position: int, of: str, released: Frequencies | None) -> Choose:
-    """What decoys of a stage are drawn with, by the released frequencies if there are any.
+    """How a stage draws decoys: by the released frequencies if there are any.
 
     Args:
         of: What they are drawn for, as `epoch 1`; each has a stream of its own.
@@ -109,12 +109,12 @@ def decoy_choice(streams: Streams, position: int, of: str, released: Frequencies
 
 
 def fit_frequencies(records: Iterable[FlaggedRecord], sigma: float, noise: KeyStream) -> tuple[Frequencies, Released]:
-    """How often each item stands in the flagged spans of the records, from one release with noise σ > 0."""
+    """The frequencies of items in flagged spans of the records, from one release with noise σ > 0."""
     return noisy_frequencies(map(_votes, records), sigma, noise)
 
 
 def _votes(flagged: FlaggedRecord) -> dict[Item, float]:
-    """Of the record, together with its source."""
+    """The votes of a record together with its source."""
     counts = votes(flagged.record.text, flagged.spans)
     if flagged.source is not None:
         for item, count in _votes(flagged.source).items():
@@ -123,7 +123,7 @@ def _votes(flagged: FlaggedRecord) -> dict[Item, float]:
 
 
 def tuned(plan: StagePlan, context: StageContext, progress: Progress) -> Progress:
-    """The progress with the learning rate that a search chose: searched once, and saved before the first step.
+    """The progress with the learning rate from a search. It is searched once, and saved before the first step.
 
     All that is read here has decoys: of the training records one copy, and of the held-out records. Only a range test
     also looks at true values.
@@ -165,6 +165,6 @@ def _search(run: TrialRun, context: StageContext) -> Tuned | None:
 
 
 def held_out_decoys(plan: StagePlan, context: StageContext, progress: Progress) -> Sequence[Window]:
-    """What trials and epochs are judged on: held-out records with decoys by the stage's release, always the same."""
+    """The held-out records that judge trials and epochs: with decoys from the stage's release, always the same."""
     choose = by_frequency(public_draws("held-out decoys"), progress.frequencies or {})
     return context.data.held_out_decoys(choose, plan.stage.decoy_equality, most=SCORED_RECORDS)

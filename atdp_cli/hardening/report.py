@@ -55,7 +55,7 @@ CPUINFO = Path("/proc/cpuinfo")
 
 
 def hardware(device: torch.device) -> HardwareEntry:
-    """This machine: its processor, how many cores this process may use, memory in GiB, and the GPU of `device`."""
+    """This machine: processor, cores available to the process, memory in GiB, and the GPU of `device`."""
     return HardwareEntry(
         processor=_processor(),
         cores=cores(),
@@ -98,7 +98,7 @@ def engine_statement(engine: "SelectedEngine") -> str:
 
 
 def not_covered(request: SettledRequest, *, noise: bool) -> tuple[str, ...]:
-    """What ε does not cover, a sentence each."""
+    """The limits of ε, a sentence each."""
     floating = (FLOATING_NOISE,) if noise else ()
     crosschecked = () if request.detector.crosscheck is None else (CROSSCHECKED,)
     reviewed = () if request.review is None else (REVIEWED,)
@@ -106,7 +106,7 @@ def not_covered(request: SettledRequest, *, noise: bool) -> tuple[str, ...]:
 
 
 def detector_entry(request: SettledRequest, pipeline: Any) -> DetectorEntry:
-    """The detector as the report lists it; its pipeline only where it found the spans."""
+    """The detector as the report lists it, with its pipeline only if it found the spans."""
     crosscheck = request.detector.crosscheck
     return DetectorEntry(
         tier=request.detector.tier,
@@ -126,7 +126,7 @@ def detector_entry(request: SettledRequest, pipeline: Any) -> DetectorEntry:
 
 
 def trained_entry(plan: StagePlan, result: "StageResult") -> StageEntry:
-    """A stage as the report lists it once it is trained, with the settings that were chosen."""
+    """A trained stage as the report lists it, with the settings that were chosen."""
     tuned = result.tuned
     if tuned is not None:
         plan = with_chosen_rate(plan, tuned.learning_rate)

@@ -28,7 +28,7 @@ class HardenRequest(TrainingRunOptions, RecipeOptions, _StageOptions, DetectionO
 
 
 class SettledRequest(TrainingRunOptions):
-    """A request with every choice made: its recipe and detector as they are to be used.
+    """A request with every choice made: the recipe and the detector that will be used.
 
     Attributes:
         asked: The model that was named, where the run starts from another; else None.
@@ -54,12 +54,12 @@ class SettledRequest(TrainingRunOptions):
 
     @property
     def review(self) -> float | None:
-        """The share of the sentences that people review before each epoch; None for no review."""
+        """The share of sentences that people review before each epoch; None for no review."""
         return self.review_share if self.review_each_epoch else None
 
 
 def options_of(request: SettledRequest) -> dict[str, Any]:
-    """The value of every option on which steps depend, by its field's name."""
+    """The value of every option that steps depend on, by field name."""
     detector = request.detector
     return dict(request) | {
         "review_each_epoch": request.review,

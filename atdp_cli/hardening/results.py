@@ -30,7 +30,7 @@ from atdp_cli.training.state import StageResult
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedRun:
-    """A run after its last step, before anything of it is written.
+    """A run after its last step, before any of it is written.
 
     Attributes:
         checkpoint: The trained model, whole.
@@ -86,7 +86,7 @@ class HardenResult:
 
 
 def completed_run(spec: RunSpec) -> HardenResult | None:
-    """The result of the run if it is over; None where it is not. What a crash left undone of `publish` is done.
+    """The result of a run that is over, after finishing what a crash interrupted in `publish`; None if it is not over.
 
     Raises:
         UsageError: The run that is over is another one, or another process is at work there.
@@ -130,7 +130,7 @@ def _read(folder: Path, finished: Finished) -> HardenResult:
 
 
 class FlaggedEntry(Frozen):
-    """The share of the characters that are flagged in so many records, in [0, 1]."""
+    """The share of flagged characters in a number of records, in [0, 1]."""
 
     records: int
     share: float

@@ -65,12 +65,12 @@ def resume_point(spec: RunSpec, work: Workspace, notify: Notify) -> ResumePoint:
 
 
 def steps_of(events: Sequence[LedgerEvent]) -> int:
-    """Steps with noise, of all the events together."""
+    """Steps with noise in all the events together."""
     return sum(event.steps for event in events if isinstance(event, SubsampledGaussian))
 
 
 def _steps_before(plan: Plan, cursor: Cursor, results: Sequence[StageResult] = ()) -> int:
-    """Steps with noise that an uninterrupted run has spent at a position.
+    """Steps with noise that an uninterrupted run has spent before a position.
 
     Args:
         results: Of the stages before it, for where one ended early.
@@ -115,7 +115,7 @@ def _end(spec: RunSpec, cursor: Cursor, spent: Sequence[LedgerEvent], notify: No
 
 
 def ended_early(spec: RunSpec, results: Sequence[StageResult]) -> str | None:
-    """Why a run ended before its plan, in a sentence or two; None where it did not."""
+    """Why a run ended before its plan, in a sentence or two; None if it did not."""
     ended = [
         (stage, result.ended_after)
         for stage, result in zip(spec.plan.stages, results, strict=True)
@@ -135,14 +135,14 @@ def ended_early(spec: RunSpec, results: Sequence[StageResult]) -> str | None:
 
 
 def missing_steps(plan: Plan, results: Sequence[StageResult]) -> int:
-    """Steps with noise that were planned and not spent."""
+    """Planned steps with noise that were not spent."""
     taken = _steps_before(plan, Cursor(stage=len(plan.stages)), results)
     return sum(steps_of(stage.events) for stage in plan.stages) - taken
 
 
 @contextmanager
 def resume_hint(spec: RunSpec, work: Workspace) -> Iterator[None]:
-    """Adds to errors that leave the block how far the run is and the command that resumes it.
+    """Adds to errors that leave the block the run's position and the command that resumes it.
 
     Raises:
         AtdpError: As it was raised within, or for a full disk, memory that ran out, an interrupt.
@@ -160,7 +160,7 @@ def resume_hint(spec: RunSpec, work: Workspace) -> Iterator[None]:
 
 
 def _with_hint(error: AtdpError, spec: RunSpec, work: Workspace) -> AtdpError:
-    """The error with how the run can be resumed; as it is where there is nothing to resume."""
+    """The error with the way to resume the run; unchanged if there is nothing to resume."""
     if isinstance(error, ConformanceError):  # it would end the same, and nothing of it can be released
         return error
     where = _where(spec, work)
@@ -179,7 +179,7 @@ def _with_hint(error: AtdpError, spec: RunSpec, work: Workspace) -> AtdpError:
 
 
 def _expected(error: BaseException, work: Workspace) -> AtdpError | None:
-    """The error as one that a user can do something about; None for others."""
+    """The error as one that a user can act on; None for other errors."""
     match error:
         case AtdpError():
             return error

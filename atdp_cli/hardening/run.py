@@ -30,7 +30,7 @@ REVIEW_FOLDER = "review"
 def review_each_epoch(
     request: SettledRequest, split: Split, data: RunData, private_folder: Path, notify: Notify
 ) -> EpochData | None:
-    """The training records as people's lists flag them before each epoch; None without --review-each-epoch.
+    """The training records before each epoch, as people's term lists flag them; None without --review-each-epoch.
 
     Every epoch gets a queue of its own in `OUT.private/review/`, a sample of the sentences as they are flagged
     then. `atdp review` writes its lists beside it; those of all queues so far, also of an interrupted run, are added
@@ -72,7 +72,7 @@ def review_each_epoch(
 
 
 def _written(folder: Path) -> list[Path]:
-    """The queues of an interrupted run, in their order; one that is half written is removed."""
+    """The review queues of an interrupted run in order. A half-written one is removed."""
     for half in folder.glob(".*.jsonl.*.tmp"):
         half.unlink()
     return sorted(folder.glob("[0-9]*-epoch-*.jsonl"), key=lambda queue: int(queue.name.partition("-")[0]))
@@ -97,7 +97,7 @@ def _unseen(plan: HardenPlan) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """What a program around a run adds to it.
+    """What a surrounding program adds to a run.
 
     Attributes:
         ranks: Which of several processes this one is.
@@ -142,7 +142,7 @@ def harden(request: HardenRequest, notify: Notify = ignore) -> HardenSummary:
 
 
 def plan(request: HardenRequest, notify: Notify = ignore, caller: Caller = LIBRARY) -> HardenPlan:
-    """What `harden` would do with the same request, its ε and the memory that it needs. Nothing is written.
+    """What `harden` would do with the same request, its ε and its memory needs. Writes nothing.
 
     Args:
         notify: Called with each event of progress.
@@ -163,7 +163,7 @@ def plan(request: HardenRequest, notify: Notify = ignore, caller: Caller = LIBRA
 
 
 def run_harden(request: HardenRequest, notify: Notify, caller: Caller) -> HardenSummary | None:
-    """`harden` for a program around it. None in all processes but the first."""
+    """`harden` for a surrounding program. None in all processes but the first."""
     planned = plan_request(settle(request, caller.ranks, caller.command, caller.command_without_paths))
     spec = open_run(planned)  # before torch is loaded
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def open_run(planned: Planned) -> "RunSpec | HardenResult | None":
-    """The specification of a run that can begin: nothing is in the way of its folders.
+    """The specification of a run that can begin, since its folders are free.
 
     Returns:
         Where the run to resume is over already, its result; None in its place in all processes but the first.
@@ -52,7 +52,7 @@ def open_run(planned: Planned) -> "RunSpec | HardenResult | None":
 
 
 def run_spec(planned: Planned) -> RunSpec:
-    """What the run's folders, journal and checkpoints have to know of it.
+    """What the run's folders, journal and checkpoints need to know of it.
 
     Raises:
         InputError: A file cannot be read.
@@ -73,7 +73,7 @@ def run_spec(planned: Planned) -> RunSpec:
 
 
 def fingerprint(planned: Planned) -> dict[str, str]:
-    """All on which a run's steps and their ε depend; what may change between two attempts is not in it.
+    """Everything that a run's steps and their ε depend on; what may change between attempts is left out.
 
     The hash of the records has no key, so it stays where the records' spans are.
 
@@ -124,7 +124,7 @@ def _settings(request: SettledRequest, sha256: Callable[[Path], str]) -> str:
 
 
 def _text(value: object, sha256: Callable[[Path], str]) -> str:
-    """A setting as the fingerprint has it: of files and folders a hash, so that they may move."""
+    """A setting as the fingerprint holds it; files and folders as hashes, so that they may move."""
     match value:
         case None | ():
             return NOT_GIVEN

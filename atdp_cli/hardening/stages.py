@@ -59,7 +59,7 @@ def _now() -> npt.NDArray[np.float64]:
 def run_stages(
     stages: Sequence[StagePlan], context: StageContext, work: Workspace, start: Progress
 ) -> tuple[tuple[StageResult, Weighing], ...]:
-    """Run the remaining stages in order on one model, the journal ahead of each step.
+    """Run the remaining stages in order on one model, with the journal written before each step.
 
     Args:
         start: From where to continue; the model is there already.
@@ -83,7 +83,7 @@ def run_stages(
 
 
 def changing_parameters(plan: Plan, model: PreTrainedModel) -> tuple[str, ...]:
-    """The names of parameters that the stages may change; a tied one has the first of its names."""
+    """The names of the parameters that the stages may change; a tied one under its first name."""
     all_change = any(isinstance(stage.stage.objective, WeightEdit) for stage in plan.stages)
     return tuple(name for name, parameter in model.named_parameters() if all_change or parameter.requires_grad)
 
@@ -124,7 +124,7 @@ def _run_stage(
 
 
 def _timed(result: StageResult, progress: Progress, stopwatch: _Stopwatch) -> StageResult:
-    """The result with the seconds of all sessions."""
+    """The result with the seconds of all sessions added."""
     seconds, processor_seconds = stopwatch.read()
     if progress.stage_state is not None:
         seconds += progress.stage_state.result.seconds
@@ -133,7 +133,7 @@ def _timed(result: StageResult, progress: Progress, stopwatch: _Stopwatch) -> St
 
 
 def _after_step(context: StageContext, progress: Progress, stopwatch: _Stopwatch) -> AfterStep:
-    """Calls the checkpointer after each step."""
+    """Call the checkpointer after each step."""
 
     def after_step(stage_state: Callable[[], StageState]) -> None:
         def now() -> Progress:
@@ -185,7 +185,7 @@ def _train(
 
 
 def _released(plan: StagePlan, context: StageContext, progress: Progress, logs: StageLogs) -> Progress:
-    """The progress with what the stage releases: released once, and saved before the first step."""
+    """The progress with the stage's releases, made once and saved before the first step."""
     if progress.frequencies is not None:
         return progress
     frequencies = release_frequencies(plan, context.data.trained, context.streams, progress.stage, logs)
@@ -199,7 +199,7 @@ def _released(plan: StagePlan, context: StageContext, progress: Progress, logs: 
 def _epoch_windows(
     plan: StagePlan, context: StageContext, progress: Progress
 ) -> Callable[[int], Sequence[Windows]] | None:
-    """The stage's records of an epoch; None where every epoch reads the same."""
+    """The stage's records for an epoch; None if all epochs read the same."""
     data, epoch_data = context.data, context.epoch_data
     if epoch_data is None and plan.stage.text is not TextVariant.DECOY:
         return None

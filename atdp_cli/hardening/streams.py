@@ -22,13 +22,13 @@ class Streams:
     session: int = 0
 
     def stream(self, stage: int, purpose: str) -> KeyStream:
-        """A stream of its own for a purpose of the stage at a position."""
+        """A separate stream for one purpose of the stage at a position."""
         if self.seed is not None:
             return insecure_stream(self.seed, f"{purpose} of stage {stage}")
         return secure_stream() if self.ranks.size == 1 else KeyStream(broadcast_bytes(self.ranks, new_key()))
 
     def fresh_stream(self, stage: int, purpose: str) -> KeyStream:
-        """The same, but after an interruption even one from a seed is another."""
+        """As `stream`, but a resumed run gets another one even from a seed."""
         return self.stream(stage, f"{purpose} after interruption {self.session}" if self.session else purpose)
 
     def order_seed(self) -> int | None:

@@ -25,7 +25,7 @@ WITH_BASE = "With the public base that the model comes from, --reference BASE, w
 
 
 def notice(planned: Planned) -> str:
-    """Which recipe is taken and why, what the run does, and what it does not."""
+    """The recipe and who chose it, what the run does, and what it does not do."""
     name, model = planned.request.recipe_name, planned.request.asked or planned.request.model
     if not planned.request.default:
         return f"Recipe: {name}, as asked. {_removes(planned)}"
@@ -45,7 +45,7 @@ def notice(planned: Planned) -> str:
 
 
 def plan_hints(planned: Planned) -> tuple[str, ...]:
-    """What the user could do better, a sentence each, before anything is trained."""
+    """Advice to the user before anything is trained, a sentence each."""
     said = advice(planned.plan.ledger)
     hints = () if said is None else (said,)
     if not planned.request.default:
@@ -88,7 +88,7 @@ def _unprotected_start(planned: Planned) -> bool:
 
 
 def plan_summary(planned: Planned) -> HardenPlan:
-    """The plan, before a model is loaded: what it needs is not known."""
+    """The document of a plan before a model is loaded, so without its memory needs."""
     request, plan = planned.request, planned.plan
     return HardenPlan(
         output=str(request.output),
@@ -130,7 +130,7 @@ def _searched(plan: StagePlan) -> Iterator[str]:
 
 
 def result_summary(recipe_name: str, finished: "HardenResult") -> HardenSummary:
-    """A finished run."""
+    """The document of a finished run."""
     return HardenSummary(
         output=str(finished.output),
         recipe=recipe_name,

@@ -69,7 +69,7 @@ def run_plan(
 
 
 def harden_worker(planned: Planned, spec: RunSpec, model: LoadedModel, stop_signal: StopSignal = never_stop) -> None:
-    """Take part in a run whose first process writes everything, by `run_plan`.
+    """Take part in `run_plan` of a run whose first process writes everything.
 
     Raises:
         RunError: Training left the finite numbers, the first process was given another run, or one has ended.
@@ -100,7 +100,7 @@ def _train(
     started: float,
     notify: Notify,
 ) -> TrainedRun:
-    """Measure the model, bring it to where the run resumes, and take the remaining steps."""
+    """Measure the model, restore it to where the run resumes, and take the remaining steps."""
     request, checkpoint, created = planned.request, loaded.checkpoint, timestamp()
     model, ranks = checkpoint.model, request.ranks
     check_same_run(ranks, spec.fingerprint)

@@ -38,7 +38,7 @@ class TrainedWith:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """What differs."""
+    """A difference between what was used and what was planned or paid for."""
 
     what: str
     planned: object
@@ -46,7 +46,7 @@ class Difference:
 
 
 def declared_sensitivity(stage: StagePlan, entry: StepTrace) -> float:
-    """S: how far one record can move the sum that a step adds noise to, by N, q and C as planned.
+    """S: how far one record can move the sum that gets noise, from the planned N, q and C.
 
     Raises:
         ValueError: The stage has no noise.
@@ -63,7 +63,7 @@ def declared_sensitivity(stage: StagePlan, entry: StepTrace) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class PaidEntry:
-    """An entry of the trace beside what it should be.
+    """An entry of the trace beside its event and plan.
 
     Attributes:
         position: Of its stage in the recipe.
@@ -79,7 +79,7 @@ class PaidEntry:
 
 
 def differences(paid: PaidEntry, session: TracedSession, now: TrainedWith | None) -> Iterator[Difference]:
-    """In what an entry differs from the plan and its event, the first and plainest difference first.
+    """The differences of an entry from plan and event, the first and plainest one first.
 
     Args:
         now: None for an earlier session, which another machine may have trained.
@@ -137,7 +137,7 @@ def _of_mechanism(stage: StagePlan, event: SubsampledGaussian, used: Used) -> It
 
 
 def _within_step(entry: StepTrace, session: TracedSession) -> Iterator[Difference]:
-    """Sample, clip and noise of one step go together."""
+    """Check that sample, clip and noise of one step belong together."""
     by_kind = {used.kind: used for used in entry.uses}
     sampled, clipped, noised = by_kind.get("sampled"), by_kind.get("clipped"), by_kind.get("noised")
     if isinstance(noised, Noised):

@@ -45,7 +45,7 @@ FALSE_ALARM = 1e-13
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseTest:
-    """A figure that was measured, beside what its law has it be.
+    """A measured figure and the distribution that it should have.
 
     Attributes:
         where: The stage, and the step or release.
@@ -96,7 +96,7 @@ def sample_test(where: str, *, drawn: int, draws: int, sampling_rate: float) -> 
 
 
 def first_broken(checks: Sequence[NoiseTest]) -> NoiseTest | None:
-    """The first figure that its law all but rules out, with a level that all checks share; None where there is none."""
+    """The first figure that its distribution all but rules out, at a level shared by all checks; None without one."""
     level = FALSE_ALARM / max(len(checks), 1)
     return next((check for check in checks if not check.p >= level), None)
 
@@ -114,7 +114,7 @@ _Place = tuple[int, str, int | str]
 def check_conformance(
     plan: Plan, results: _Results, work: Workspace, start: Progress, *, engine: str, device: str, ranks: Ranks
 ) -> int:
-    """Equate the trace of a run that took its last step with its journal and its plan, in every process of the run.
+    """Compare the trace of a run that took its last step with its journal and plan, in every process.
 
     Args:
         results: Of all stages.
@@ -167,7 +167,7 @@ def _check(plan: Plan, results: _Results, work: Workspace, start: Cursor, now: T
 
 
 def _paid_in(work: Workspace, sessions: Sequence[TracedSession]) -> Iterator[tuple[PrivateEvent, ...]]:
-    """What the journal got in each session."""
+    """The events that the journal got in each session."""
     lines = journal_lines(work.journal)
     bounds = [*(session.journal for session in sessions), lines[-1][0] if lines else 0]
     for begin, end in pairwise(bounds):
@@ -175,7 +175,7 @@ def _paid_in(work: Workspace, sessions: Sequence[TracedSession]) -> Iterator[tup
 
 
 def _pay(plan: Plan, session: TracedSession, events: Iterator[PrivateEvent]) -> list[PaidEntry]:
-    """The session's entries, each with the next event if it needs one."""
+    """The session's entries, each with the next event if it needs to be paid."""
     steps = {
         position: step_events(stage) for position, stage in enumerate(plan.stages) if stage.sampling_rate is not None
     }
@@ -193,7 +193,7 @@ def _pay(plan: Plan, session: TracedSession, events: Iterator[PrivateEvent]) -> 
 
 
 def _check_streams(paid: Sequence[PaidEntry]) -> None:
-    """No draw of a key stream is used twice."""
+    """Check that no draw of a key stream is used twice."""
     ends: dict[tuple[int, str], int] = {}
     for paid_entry in paid:
         for used in paid_entry.entry.uses if isinstance(paid_entry.entry, StepTrace) else ():
@@ -206,7 +206,7 @@ def _check_streams(paid: Sequence[PaidEntry]) -> None:
 
 
 def _check_complete(plan: Plan, results: _Results, session: TracedSession, start: Cursor) -> None:
-    """The last session made each of its releases once, took each of its steps once and in order, and no other."""
+    """Check that the last session made each release once and took each step once, in order, and nothing more."""
     expected = [*_steps(plan, results, start), *_others(plan, results, start)]
     counts = Counter(_place(position, entry) for position, entry in session.entries)
     for position, what, which in expected:
@@ -231,14 +231,14 @@ def _check_complete(plan: Plan, results: _Results, session: TracedSession, start
 
 
 def _chosen_on(result: StageResult) -> Literal["decoy", "raw"] | None:
-    """The text on which a stage's settings were chosen; None where none were."""
+    """The text that a stage's settings were chosen on; None if none were chosen."""
     if result.tuned is not None:
         return result.tuned.chosen_on
     return None if result.restored_epoch is None else "decoy"
 
 
 def _declares_choice(stage: StagePlan, chosen_on: Literal["decoy", "raw"]) -> bool:
-    """A choice on raw text covers one on decoyed text."""
+    """Whether the stage declares this choice; a declared choice on raw text also covers one on decoyed text."""
     declared = {event.chosen_on for event in stage.events if isinstance(event, PlainTraining)}
     return bool(declared & {chosen_on, "raw"})
 
@@ -276,7 +276,7 @@ def _stages(plan: Plan, results: _Results, start: Cursor) -> Iterator[tuple[int,
 
 
 def _laws(paid: Sequence[PaidEntry]) -> Iterator[NoiseTest]:
-    """Of each step's and release's noise, of all noise of a stage, and of all samples of a stage."""
+    """The tests of each step's and release's noise, of a stage's noise together, and of its samples."""
     noise: dict[int, list[float]] = {}
     samples: dict[int, list[int]] = {}
     for paid_entry in paid:

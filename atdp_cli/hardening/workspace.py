@@ -30,7 +30,7 @@ STATE = "state-"
 
 
 class Finished(BaseModel):
-    """How a run ended whose folders have yet to be renamed.
+    """How a run ended whose folders are still to be renamed.
 
     Attributes:
         folder: The name under which the model appears, OUT or OUT.failed.
@@ -179,7 +179,7 @@ def workspace(spec: RunSpec) -> Iterator[Workspace]:
 
 
 def _can_be_resumed(root: Path) -> bool:
-    """Whether there is something to resume from; of a run that was resumed, what it has spent is kept in any case."""
+    """Whether there is something to resume; what an earlier resumption spent is kept in any case."""
     if not root.exists() or checkpoint_numbers(root):
         return True
     record = read_record(root)
@@ -187,13 +187,13 @@ def _can_be_resumed(root: Path) -> bool:
 
 
 def checkpoint_numbers(root: Path) -> list[int]:
-    """The numbers of the checkpoints in a run's folder, the newest first."""
+    """The numbers of the checkpoints in a run's folder, newest first."""
     names = (path.name.removeprefix(STATE) for path in root.glob(f"{STATE}*"))
     return sorted((int(name) for name in names if name.isdecimal()), reverse=True)
 
 
 def read_record(folder: Path) -> RunRecord | None:
-    """The record of the run in a folder; None where there is none.
+    """The record of the run in a folder; None if there is none.
 
     Raises:
         InputError: It cannot be read, or is of another version.
@@ -234,7 +234,7 @@ def _remove(path: Path) -> None:
 
 
 def finish(work: Workspace, finished: Finished) -> None:
-    """Record that the run has ended, once all that it wrote is on disk; only `publish` is missing after that."""
+    """Record that the run has ended and all its files are on disk. Only `publish` remains."""
     for path in work.model.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
     work.model.chmod(0o755)
@@ -248,7 +248,7 @@ def finish(work: Workspace, finished: Finished) -> None:
 
 
 def publish(root: Path, finished: Finished) -> Path:
-    """Rename the folders of a finished run: first the model's, which this returns, then the private one.
+    """Rename a finished run's folders, the model's first and then the private one; returns the model's.
 
     It can be interrupted anywhere and done again. What is replaced is removed once the new model is in place.
 
