@@ -48,6 +48,7 @@ _RANGES = {
 _FORMS = _RANGES | {
     "int_parsing": "a whole number",
     "float_parsing": "a number",
+    "bool_parsing": "true or false",
     "literal_error": "{expected}",
 }
 """What to give instead, by pydantic's name of the error."""
@@ -93,6 +94,8 @@ def usage_error(error: ValidationError, names: Mapping[str, str] = MappingProxyT
     details = error.errors(include_url=False)
     place = details[0]["loc"][:1]
     name = "".join(names.get(str(field), str(field).replace("_", "-")) for field in place)
+    if names and details[0]["type"] in _FORMS.keys() - _RANGES.keys():
+        return UsageError(f"{name} has a value that it does not take.", f"Choose {allowed_values(details[:1])}.")
     return setting_error([detail for detail in details if detail["loc"][:1] == place], "", name)
 
 
@@ -172,6 +175,7 @@ class Option:
         main: Whether `--help` shows it, of a command with so many options that only `--help-all` shows all; or the
             names of the commands whose `--help` does.
         argument: Whether it has no name on the command line: it is what the command is about.
+        flag: Whether it has a name of its own on the command line; else it is given by `--set run.KEY=VALUE`.
         flags: Its names on the command line; none for `--` and the field's name with hyphens.
         metavar: What `--help` shows for its value; None for what the type says.
         shown: The default that `--help` shows, where the field's own is none that could be typed.
@@ -185,6 +189,7 @@ class Option:
     panel: str | None = None
     main: bool | tuple[str, ...] = False
     argument: bool = False
+    flag: bool = True
     flags: tuple[str, ...] = ()
     metavar: str | None = None
     shown: str | None = None
@@ -249,8 +254,21 @@ def _names(group: type[Any]) -> Iterator[str]:
 
 
 def flags(name: str, option: Option) -> tuple[str, ...]:
-    """The names on the command line of the setting in this field."""
-    return option.flags or ("--" + name.replace("_", "-"),)
+    """The names on the command line of the setting in this field; `run.KEY` where it has no flag."""
+    return option.flags or (("--" if option.flag else RUN) + name.replace("_", "-"),)
+
+
+RUN = "run."
+"""What the key of a setting without a flag begins with after `--set`."""
+
+
+class RunSettings(Options):
+    """The option of a command that has settings without a flag, and no stages."""
+
+    set_: Annotated[
+        tuple[str, ...], Option("Running", flags=("--set",), metavar="run.KEY=VALUE", fingerprint=False, public=True)
+    ] = ()
+    """A setting that few need and that has no flag; docs/commands.md lists them. Repeatable."""
 
 
 DATA, DETECTION, OUTPUT, RUNNING = "Data", "Detection", "Output", "Running"

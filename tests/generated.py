@@ -14,12 +14,14 @@ from pydantic import BaseModel
 
 from atdp_cli.audit.results import AuditDocument
 from atdp_cli.cli.app import COMMANDS, load_command
+from atdp_cli.cli.generate import option_groups
 from atdp_cli.cli.help import has_short_help
 from atdp_cli.hardening.recipes import hypothetical_ledger
 from atdp_cli.memorisation.results import MemoryDocument
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.wording import other_values
 from atdp_cli.reporting.document import PrivateReport, PublicReport
+from atdp_cli.settings import declared, flags
 from atdp_cli.training.recipe import parse_recipe
 from tests.house import HEAD, table
 from tests.transcripts import golden_files
@@ -40,6 +42,15 @@ INTRODUCTION = """# Commands
 
 This page is what `atdp --help` and `atdp COMMAND --help-all` print, or `--help` of a command with few; a test keeps
 them the same.
+"""
+
+
+SETTINGS_HEAD = """## Settings without a flag
+
+Few need them: `--set run.KEY=VALUE`, as in `--set run.threads=4`; in Python each is a field of the request.
+
+| key | commands | default | what it is |
+|---|---|---|---|
 """
 
 
@@ -73,7 +84,21 @@ def commands_page() -> str:
     for name in COMMANDS:
         asked = "--help-all" if has_short_help(load_command(name)) else "--help"
         sections.append(f"## atdp {name}\n\n```text\n{_atdp([name, asked]).strip()}\n```\n")
-    return "\n".join(sections)
+    return "\n".join([*sections, settings_table()])
+
+
+def settings_table() -> str:
+    """The settings without a flag, each once, as Markdown."""
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    for command in COMMANDS:
+        for group in option_groups(load_command(command)).values():
+            for name, field, option in declared(group):
+                if not option.flag:
+                    default = "" if field.default is None else str(field.default)
+                    words = " ".join((field.description or "").split()).replace("|", "\\|")
+                    rows.setdefault((flags(name, option)[0], default, words), []).append(command)
+    lines = [f"| `{key}` | {', '.join(of)} | {default} | {words} |" for (key, default, words), of in rows.items()]
+    return SETTINGS_HEAD + "\n".join(lines) + "\n"
 
 
 def usage_page() -> str:

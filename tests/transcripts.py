@@ -25,7 +25,7 @@ The account is 48213377.
 Ask Omar Haddad in Berlin.
 """
 LOW = "--tier low-entity"
-QUEUE = f"detect mail.txt {LOW} --review queue.jsonl --review-share 1 -o spans.jsonl --quiet"
+QUEUE = f"detect mail.txt {LOW} --review queue.jsonl --set run.review-share=1 -o spans.jsonl --quiet"
 HARDEN = "harden model --data corpus.txt --max-records 60"
 AUDIT = "audit-canary model --manifest canaries.json"
 
@@ -44,7 +44,10 @@ SCREENS: dict[str, tuple[str, ...]] = {
         f"{HARDEN} --recipe redacted+atdp --checkpoint-history public {LOW} --dry-run",
         f"{HARDEN} --epochs 1 -o hardened",
     ),
-    "detect": (f"detect mail.txt {LOW}", f"detect mail.txt {LOW} -o spans.jsonl --review queue.jsonl --review-share 1"),
+    "detect": (
+        f"detect mail.txt {LOW}",
+        f"detect mail.txt {LOW} -o spans.jsonl --review queue.jsonl --set run.review-share=1",
+    ),
     "redact": (f"redact mail.txt {LOW} -o redacted.txt", f"redact bad.jsonl {LOW} -o kept.jsonl --skip-bad"),
     "decoy": (
         "decoy mail.txt -o decoyed --epochs 2 --recipe decoys",
@@ -59,7 +62,7 @@ SCREENS: dict[str, tuple[str, ...]] = {
     ),
     "audit-canary": (
         AUDIT,
-        f"{AUDIT} --reference base --describe-candidates --attacks extraction --continuations 10",
+        f"{AUDIT} --reference base --describe-candidates --attacks extraction --set run.continuations=10",
         "audit-canary model --manifest coins.json --attacks membership",
         "audit-canary model base absent --manifest canaries.json --max-exposure 0.001",
     ),

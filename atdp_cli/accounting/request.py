@@ -71,7 +71,7 @@ class AccountRequest(AccountedOptions, _Stage, AcceptOptions, ReplacingOptions):
     """
 
     set_: Annotated[tuple[str, ...], Option(PLANNED, flags=("--set",), metavar="STAGE.KEY=VALUE")] = ()
-    """An option of one stage, as sigma-growth, jitter or sigma-max. Repeatable."""
+    """An option of one stage, as sigma-growth, jitter or sigma-max; or run.accept-declared=true. Repeatable."""
 
     checkpoint_history: Annotated[CheckpointHistory, Option(PLANNED, main=True)] = "unknown"
     """public: the first checkpoint never saw the corpus. With --adopt: you declare it."""

@@ -218,14 +218,14 @@ def mirror(index: int, pool: int) -> int:
 def _guesses(canaries: int, games: Games) -> int:
     guesses = 2 * max(1, canaries // 4) if games.guesses is None else games.guesses
     if guesses > canaries:
-        raise UsageError(f"{guesses} guesses cannot be made of {canaries} canaries.", "Lower --coin-guesses.")
+        raise UsageError(f"{guesses} guesses cannot be made of {canaries} canaries.", "Lower run.coin-guesses.")
     return guesses
 
 
 def _top(pool: int, games: Games) -> int:
     top = isqrt(pool) if games.top is None else games.top
     if top >= pool:
-        raise UsageError(f"{top} of {pool} candidates cannot be named.", "Lower --rank-guesses.")
+        raise UsageError(f"{top} of {pool} candidates cannot be named.", "Lower run.rank-guesses.")
     return top
 
 

@@ -131,11 +131,11 @@ class AuditRequest(ComputeOptions, ExecutorOptions):
     max_epsilon_lower_bound: Annotated[float | None, Option(LIMITS, main=True)] = None
     """Fail when the canaries prove a larger ε than this, for all records of a canary together."""
 
-    coin_guesses: Annotated[int | None, Option(BOUNDS)] = None
+    coin_guesses: Annotated[int | None, Option(flag=False)] = None
     """How many coins of --in-out to guess, an even number. Default: half of the canaries. Choose it before you look at
     any model: the bound does not hold otherwise."""
 
-    rank_guesses: Annotated[int | None, Option(BOUNDS)] = None
+    rank_guesses: Annotated[int | None, Option(flag=False)] = None
     """A canary within this rank counts as found. Default: the square root of the candidates. Choose it before you look
     at any model."""
 
@@ -147,13 +147,13 @@ class AuditRequest(ComputeOptions, ExecutorOptions):
     """Some of extraction, membership and relearning, with commas between them. Each can fail the model, by a test
     inside --alpha, unless --fail-on leaves it out."""
 
-    continuations: Annotated[int, Field(ge=1, le=10_000_000), Option(ATTACKS)] = 1000
+    continuations: Annotated[int, Field(ge=1, le=10_000_000), Option(flag=False)] = 1000
     """Continuations that extraction draws."""
 
     other_text: Annotated[Path | None, Option(ATTACKS)] = None
     """For relearning: text without the canaries that a copy is fine-tuned on and then audited again."""
 
-    relearning_steps: Annotated[int, Field(ge=1, le=100_000), Option(ATTACKS)] = 50
+    relearning_steps: Annotated[int, Field(ge=1, le=100_000), Option(flag=False)] = 50
     """Steps of that fine-tuning."""
 
     describe_candidates: Annotated[bool, Option(ATTACKS)] = False
@@ -204,7 +204,7 @@ class AuditRequest(ComputeOptions, ExecutorOptions):
             "--describe-candidates": self.describe_candidates,
             "--max-exposure": self.limits.max_exposure is not None,
             "--max-epsilon-lower-bound": self.limits.max_epsilon_lower_bound is not None,
-            "--rank-guesses": self.rank_guesses is not None,
+            "run.rank-guesses": self.rank_guesses is not None,
         }
         return next((option for option, given in asked.items() if given), None)
 
@@ -273,7 +273,7 @@ def check_request(canaries: CanaryTargets, request: AuditRequest) -> None:
             f"--ranking sampled ranks within a sample, and {option} needs all candidates.", "Leave one out."
         )
     if request.coin_guesses is not None and not coins:
-        raise UsageError("--coin-guesses is about coins, and none were tossed.", "Plant with plant-canary --in-out.")
+        raise UsageError("run.coin-guesses is about coins, and none were tossed.", "Plant with plant-canary --in-out.")
     if request.describe_candidates and sampled(canaries.template):
         raise UsageError(
             f"--describe-candidates describes all candidates, and the template has over {LARGEST_POOL:,}.",

@@ -2,8 +2,9 @@
 
 import functools
 import inspect
+import math
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from types import UnionType
@@ -14,7 +15,8 @@ from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 from typer.core import HAS_RICH
 
-from atdp_cli.settings import Option, Options, declared, flags
+from atdp_cli.errors import UsageError, did_you_mean
+from atdp_cli.settings import RUN, Option, Options, RunSettings, declared, flags
 from atdp_cli.training.stage_options import HelpPanel
 
 
@@ -32,8 +34,9 @@ class Eager:
 def generate_options(command: Callable[..., None], *eager: type[Options]) -> Callable[..., None]:
     """The command with each parameter whose type is a group of options replaced by those options.
 
-    Typer reads the new signature; the command still gets the groups, in which `model_fields_set` are the options that
-    the command line has. Parameters are keyword-only, so their order is free.
+    Those without a flag are given by `--set run.KEY=VALUE`. Typer reads the new signature; the command still gets the
+    groups, in which `model_fields_set` are the options that the command line has. Parameters are keyword-only, so their
+    order is free.
 
     Args:
         eager: Groups of options that the command has beside its own, each handled before it is called.
@@ -44,18 +47,29 @@ def generate_options(command: Callable[..., None], *eager: type[Options]) -> Cal
         if (group := groups.get(parameter.name)) is None:
             parameters[parameter.name] = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         else:
-            parameters |= {name: _parameter(name, field, option) for name, field, option in declared(group)}
-    handled = {name: _parameter(name, field, option) for name, field, option in declared(*eager)}
+            parameters |= {
+                name: _parameter(name, field, option) for name, field, option in declared(group) if option.flag
+            }
+    unflagged = {each for group in groups.values() for each, _, option in declared(group) if not option.flag}
+    more = command_groups(command)[len(groups) :]
+    handled = {name: _parameter(name, field, option) for name, field, option in declared(*eager, *more)}
     parameters |= handled
+    own = {name for name in inspect.signature(command).parameters if name not in groups}
     takes_context = "context" in parameters
     parameters["context"] = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
 
     @functools.wraps(command)
     def run(context: typer.Context, **values: Any) -> None:
-        values = {name: value for name, value in values.items() if name not in handled}
+        settings, others = run_settings(values.get("set_") or (), unflagged)
+        if others and "set_" in handled:
+            raise UsageError(f"--set {others[0]} is not understood.", f"Write --set {RUN}KEY=VALUE.")
+        given = {name: value for name, value in values.items() if name not in handled and is_given(context, name)}
+        if "set_" in given:
+            given["set_"] = others
+        given |= settings
+        values = {name: value for name, value in values.items() if name in own}
         for name, group in groups.items():
-            fields = {field: values.pop(field) for field, _, _ in declared(group)}
-            values[name] = group(**{field: value for field, value in fields.items() if is_given(context, field)})
+            values[name] = group(**{field: given[field] for field, _, _ in declared(group) if field in given})
         command(**values | ({"context": context} if takes_context else {}))
 
     # Typer looks at both; without __wrapped__ neither leads back to the groups.
@@ -73,6 +87,36 @@ def option_groups(command: Callable[..., None]) -> dict[str, type[Options]]:
         for each in parameters
         if isinstance(each.annotation, type) and issubclass(each.annotation, Options)
     }
+
+
+def command_groups(command: Callable[..., None]) -> tuple[type[Options], ...]:
+    """The same, and `RunSettings` where a command has settings without a flag and no `--set` of its own."""
+    groups = tuple(option_groups(command).values())
+    options = [(name, option.flag) for group in groups for name, _, option in declared(group)]
+    needed = not all(flag for _, flag in options) and "set_" not in dict(options)
+    return (*groups, RunSettings) if needed else groups
+
+
+def run_settings(texts: Iterable[str], keys: Collection[str]) -> tuple[dict[str, str], list[str]]:
+    """What `--set run.KEY=VALUE` gives, by field, and the texts that are about something else.
+
+    Raises:
+        UsageError: None of the fields has that key.
+    """
+    settings, others = {}, []
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key.startswith(RUN):
+            others.append(text)
+            continue
+        name = key.removeprefix(RUN).replace("-", "_")
+        if name not in keys or not equals:
+            known = sorted(each.replace("_", "-") for each in keys)
+            near = did_you_mean(name.replace("_", "-"), known) or f"Choose one of {', '.join(known)}."
+            problem = "is no setting without a flag" if equals else "has no value"
+            raise UsageError(f"--set {key} {problem}.", near if equals else f"Write --set {RUN}KEY=VALUE.")
+        settings[name] = value
+    return settings, others
 
 
 def is_given(context: typer.Context, name: str) -> bool:
@@ -155,6 +199,10 @@ def without_paths(context: typer.Context, options: type[Options]) -> tuple[str, 
     choices = {str(each.name) for each in context.command.params if hasattr(getattr(each, "type", None), "choices")}
 
     def masked(name: str, value: Any) -> str:
+        if name == "set_" and value.startswith(RUN):
+            key, _, text = value.partition("=")
+            field = key.removeprefix(RUN).replace("-", "_")
+            return f"{key}={text if field in public or _is_plain(text) else field.upper()}"
         harmless = isinstance(value, bool | int | float) or name in public | choices
         return _text(value) if harmless and not _text(value).endswith(FILE) else name.strip("_").upper()
 
@@ -175,6 +223,14 @@ def _words(context: typer.Context, spelt: Callable[[str, Any], str]) -> Iterator
                 yield max(parameter.opts, key=len)
             if not isinstance(value, bool):
                 yield spelt(name, value)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text is a number or a truth value."""
+    try:
+        return text.lower() in ("true", "false") or math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _text(value: Any) -> str:

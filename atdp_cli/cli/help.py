@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand
 
 from atdp_cli.cli.console import stderr_console
-from atdp_cli.cli.generate import Eager, option_groups
+from atdp_cli.cli.generate import Eager, command_groups
 from atdp_cli.cli.json_lines import ProgressOption
 from atdp_cli.errors import UsageError
 from atdp_cli.settings import OUTPUT, Option, Options, declared
@@ -65,7 +65,7 @@ def command_class(command: Callable[..., None]) -> type[TyperCommand]:
 
 
 def _options(command: Callable[..., None]) -> dict[str, Option]:
-    return {name: option for group in option_groups(command).values() for name, _, option in declared(group)}
+    return {name: option for group in command_groups(command) for name, _, option in declared(group) if option.flag}
 
 
 def _others(command: Callable[..., None], name: str | None) -> frozenset[str]:

@@ -118,7 +118,9 @@ def _canaries(corpus: Path, options: PlantOptions, reading: TextFieldOptions, ch
     if options.again is not None:
         return known_canaries(options.again, reading.text_field)
     if options.role is None and (chat.chat_template or reading.text_field != "text"):
-        raise UsageError("--text-field and --chat-template are about conversations.", "Add --role, or leave them out.")
+        raise UsageError(
+            "--text-field and run.chat-template are about conversations.", "Add --role, or leave them out."
+        )
     conversation = None
     if options.role is not None:
         conversation = Said(role=options.role, text_field=reading.text_field, chat_template=chat.chat_template)

@@ -108,7 +108,7 @@ def column_of(names: Sequence[str], name: str, path: Path) -> int:
     others = [f"{len(names) - len(plain)} other columns"] if len(plain) < len(names) else []
     raise InputError(
         f"{display_name(path)} has no column {name}; it has {', '.join(plain + others) or 'none'}.",
-        "Name the column with --text-field, --id-field or --privacy-unit.",
+        "Name the column with --text-field, run.id-field or --privacy-unit.",
     )
 
 

@@ -39,12 +39,12 @@ def parse_speakers(pattern: str) -> Speakers:
     """
     try:
         names = re.compile(pattern).groupindex
-        expression = compiled(rf"\A(?:{pattern})", "The expression of --turns")
+        expression = compiled(rf"\A(?:{pattern})", "The expression of run.turns")
     except (re.error, RecursionError, OverflowError):
         names, expression = None, None
     if not names or expression is None:
         problem = "is no regular expression" if expression is None else "names no role"
-        raise UsageError(f"--turns {problem}.", f"Name a role by a group, as in '{EXAMPLE}'.")
+        raise UsageError(f"run.turns {problem}.", f"Name a role by a group, as in '{EXAMPLE}'.")
     return Speakers(expression)
 
 
@@ -72,7 +72,7 @@ def text_segments(path: Path, selection: Selection, on_error: OnError) -> Iterat
             elif not within:
                 on_error(
                     InputError(
-                        f"{display_name(path)}: line {number} begins a paragraph, and no speaker that --turns knows.",
+                        f"{display_name(path)}: line {number} begins a paragraph, and no speaker that run.turns knows.",
                         "Let each conversation begin with a speaker, or widen the expression.",
                     )
                 )

@@ -184,8 +184,8 @@ def _check_unit(path: Path, selection: Selection) -> None:
         parse_speakers(selection.turns)
         if kind != "text" or selection.unit != "paragraph":
             raise UsageError(
-                f"--turns reads paragraphs of plain text, and {display_name(path)} is not read so.",
-                "Use --privacy-unit paragraph and plain text, or leave --turns out.",
+                f"run.turns reads paragraphs of plain text, and {display_name(path)} is not read so.",
+                "Use --privacy-unit paragraph and plain text, or leave run.turns out.",
             )
     if kind == "text":
         if selection.unit not in ("line", "paragraph", "document"):
@@ -200,7 +200,9 @@ def _check_unit(path: Path, selection: Selection) -> None:
             "Use --privacy-unit line (one object or row a record) or the name of a field whose value groups them.",
         )
     if selection.unit != "line" and selection.id_field is not None:
-        raise UsageError("--id-field does not go with a --privacy-unit that names a field.", "Leave --id-field out.")
+        raise UsageError(
+            "run.id-field does not go with a --privacy-unit that names a field.", "Leave run.id-field out."
+        )
 
 
 def _check_shard(path: Path, selection: Selection) -> None:

@@ -22,7 +22,7 @@ HOLD_OUT_AT_MOST = 500
 
 
 BLANK_LINE, EACH_RECORD = "blank-line", "record"
-"""Values of --holdout-by that name no field."""
+"""Values of run.holdout-by that name no field."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ def load_split(
     if holdout_by is not None:
         if valid is not None:
             raise UsageError(
-                "--eval-data is what is held out, so --holdout-by has nothing to choose.", "Leave one of them out."
+                "--eval-data is what is held out, so run.holdout-by has nothing to choose.", "Leave one of them out."
             )
         check_groups(paths, holdout_by, unit)
     if len({real_path(path) for path in paths}) < len(paths):
@@ -119,20 +119,20 @@ def check_groups(paths: Sequence[Path], holdout_by: str, unit: Unit) -> None:
         return
     if unit != "line":
         raise UsageError(
-            f"--holdout-by {holdout_by} groups lines, objects or rows, and --privacy-unit {unit} has other records.",
-            "Use --privacy-unit line, or leave --holdout-by out.",
+            f"run.holdout-by={holdout_by} groups lines, objects or rows, and --privacy-unit {unit} has other records.",
+            "Use --privacy-unit line, or leave run.holdout-by out.",
         )
     for path in paths:
         kind = kind_of(path)
         if holdout_by == BLANK_LINE and kind != "text":
             raise UsageError(
-                f"--holdout-by blank-line is for plain text, and {display_name(path)} is {KIND_NAMES[kind]}.",
+                f"run.holdout-by=blank-line is for plain text, and {display_name(path)} is {KIND_NAMES[kind]}.",
                 "Name the field whose value a conversation has in common.",
             )
         if holdout_by != BLANK_LINE and kind == "text":
             raise UsageError(
-                f"--holdout-by {holdout_by} names a field, and {display_name(path)} is plain text.",
-                "Use --holdout-by blank-line, or a corpus with fields (.jsonl, .csv, .parquet).",
+                f"run.holdout-by={holdout_by} names a field, and {display_name(path)} is plain text.",
+                "Use --set run.holdout-by=blank-line, or a corpus with fields (.jsonl, .csv, .parquet).",
             )
 
 
@@ -144,7 +144,7 @@ def _held_out(
     held_out = held_out_groups(record_groups(paths, records, text_field, holdout_by))
     if not held_out:
         raise InputError(
-            f"By --holdout-by {holdout_by} the whole corpus is one group.",
+            f"By run.holdout-by={holdout_by} the whole corpus is one group.",
             "Leave it out, or hold out a file by --eval-data.",
         )
     return held_out

@@ -117,7 +117,7 @@ def _result(future: Future[list[Reading]]) -> list[Reading]:
     except BrokenProcessPool as error:
         raise RunError(
             "A process of the detector ended before its work was done.",
-            "It may have run out of memory: use fewer --workers.",
+            "It may have run out of memory: use a smaller run.workers.",
         ) from error
 
 

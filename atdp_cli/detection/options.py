@@ -26,7 +26,7 @@ class TextFieldOptions(Options):
 class ChatTemplateOptions(Options):
     """How conversations are rendered."""
 
-    chat_template: Annotated[str | None, Option(DATA, metavar="NAME", fingerprint="records")] = None
+    chat_template: Annotated[str | None, Option(flag=False, fingerprint="records")] = None
     """Conversations: which of the tokenizer's chat templates renders them, where it has several. Default: the one named
     default."""
 
@@ -37,7 +37,7 @@ class RecordOptions(TextFieldOptions):
     privacy_unit: Annotated[str, Option(DATA, main=READERS, fingerprint="recipe", public=True)] = "line"
     """What one record is: line, paragraph, document, or the field or column whose equal values make one record."""
 
-    turns: Annotated[str | None, Option(DATA, metavar="REGEX", fingerprint="records")] = None
+    turns: Annotated[str | None, Option(flag=False, fingerprint="records")] = None
     """Plain text with --privacy-unit paragraph: each paragraph is a conversation. A line at whose beginning REGEX
     matches begins a message; the named group that takes part is the role, as in
     '(?P<assistant>SYS|ACT): ?|(?P<user>USR): ?'."""
@@ -46,7 +46,7 @@ class RecordOptions(TextFieldOptions):
 class IdOptions(RecordOptions):
     """What a record is, and what it is called."""
 
-    id_field: Annotated[str | None, Option(DATA)] = None
+    id_field: Annotated[str | None, Option(flag=False)] = None
     """JSON Lines, CSV, Parquet: the field or column that holds the id. Default: the line or row number."""
 
 
@@ -83,7 +83,7 @@ class DetectionOptions(Options):
 
     exclude: Annotated[
         str | None,
-        Option(DETECTION, metavar="LABELS", words=_labels, joined=",", fingerprint="recipe", public=True),
+        Option(flag=False, fingerprint="recipe", public=True),
     ] = None
     """Labels that do not count, separated by commas."""
 
@@ -102,7 +102,7 @@ class DetectionOptions(Options):
     need not read the corpus again. It holds no text, but stays with you. none: keep nothing, look nothing up. Default:
     CORPUS.private beside the corpus."""
 
-    workers: Annotated[int, Option(RUNNING, fingerprint=False)] = 1
+    workers: Annotated[int, Option(flag=False, fingerprint=False)] = 1
     """Processes for the detector."""
 
 

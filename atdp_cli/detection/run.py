@@ -79,7 +79,7 @@ class DetectOptions(DetectionOptions, ExecutorOptions, ReadingOptions, Replacing
     review: Annotated[Path | None, Option(REVIEW, main=True)] = None
     """Also draw sentences for people to review, spans masked, and write them to this file for atdp review."""
 
-    review_share: Annotated[float, Field(gt=0, le=1), Option(REVIEW)] = 0.01
+    review_share: Annotated[float, Field(gt=0, le=1), Option(flag=False)] = 0.01
     """The share of the sentences to draw, half of them flagged."""
 
 
@@ -142,7 +142,7 @@ def detect(
         InputError: The corpus, a list or the pipeline cannot be used.
     """
     if request.review is None and "review_share" in request.model_fields_set:
-        raise UsageError("--review-share goes with --review.", "Name the queue to write, or leave it out.")
+        raise UsageError("run.review-share goes with --review.", "Name the queue to write, or leave it out.")
     source, detector = (
         corpus_source(request, request.corpus),
         make_detector(request, request.corpus, run_on=request.run_on),

@@ -249,7 +249,7 @@ def _check_size(library: Any, processors: int) -> None:
     if largest < processors:
         raise UsageError(
             f"No machine of the cluster has {processors} processors for a task; the largest has {largest:.0f}.",
-            "Give fewer --threads.",
+            "Give a smaller run.threads.",
         )
 
 
@@ -289,7 +289,9 @@ def make_executor(run_on: str, workers: int) -> Executor:
     if name != RAY:
         raise UsageError(f"--run-on {run_on} is not known.", "Choose local, ray or ray:HOST:PORT.")
     if address and workers != 1:
-        raise UsageError("--workers is about this machine, and --run-on ray:HOST:PORT about others.", "Leave one out.")
+        raise UsageError(
+            "run.workers is about this machine, and --run-on ray:HOST:PORT about others.", "Leave one out."
+        )
     require_ray()
     return Ray(address=address or None, processors=workers)
 

@@ -146,7 +146,7 @@ def _encoding(planned: Planned, checkpoint: Checkpoint) -> Encoding:
     if chat is not None and config.is_encoder_decoder:
         raise UsageError(
             "Conversations are learnt by decoders, and the model is an encoder-decoder one.",
-            "Give fields of text by --source-field and --text-field.",
+            "Give fields of text by run.source-field and --text-field.",
         )
     return Encoding(
         tokenizer=checkpoint.tokenizer,
@@ -182,8 +182,8 @@ def _check_learnt(manifest: Manifest, encoding: Encoding) -> None:
     said = manifest.conversation
     if said is not None and encoding.loss_on == "assistant" and said.role != "assistant":
         raise UsageError(
-            f"The canaries of --manifest are said by the {said.role}, and --loss-on assistant learns nothing of them.",
-            "Use --loss-on all; or leave --manifest out, and audit what a model knows that only read them.",
+            f"The canaries of --manifest are said by the {said.role}, and run.loss-on=assistant learns none of them.",
+            "Use --set run.loss-on=all; or leave --manifest out, and audit what a model knows that only read them.",
         )
 
 

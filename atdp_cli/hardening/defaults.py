@@ -11,6 +11,7 @@ from atdp_cli.hardening.request import HardenRequest, SettledRequest
 from atdp_cli.model.folder import check_folder, hidden_width
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.ledger import LEDGER_FILE, private_events, read_ledger
+from atdp_cli.settings import flags
 from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks
 from atdp_cli.training.recipe import Recipe, parse_recipe, tunable
 from atdp_cli.training.recipe_file import load_recipe
@@ -76,8 +77,9 @@ def settle(
 def _check_default(asked: HardenRequest) -> None:
     for name in missing_options():
         if getattr(asked, name.replace("-", "_")) is not None:
+            shown = flags(name, stage_options()[name].option)[0]
             raise UsageError(
-                f"--{name} needs a DP stage, and {RECIPE}, the default recipe, has none.",
+                f"{shown} needs a DP stage, and {RECIPE}, the default recipe, has none.",
                 "Add --recipe atdp, or another with a DP stage.",
             )
 

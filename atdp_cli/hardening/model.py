@@ -58,7 +58,7 @@ def load_model(request: SettledRequest, notify: Notify) -> LoadedModel:
     Raises:
         InputError: The checkpoint or the reference cannot be used, they don't go together, or the engine asked for
             does not fit.
-        UsageError: There is no such device, --source-field does not go with the model, or a stage's objective does
+        UsageError: There is no such device, run.source-field does not go with the model, or a stage's objective does
             not.
     """
     checkpoint = load_checkpoint(request.model)
@@ -122,8 +122,8 @@ def _shard(model: PreTrainedModel, engine: SelectedEngine, request: SettledReque
     all_reduce_sum(request.ranks, after.gradient)
     if relative_distance(after.gradient, before.gradient) > SHARDED_TOLERANCE[request.compute_dtype]:
         raise InputError(
-            f"{request.model} has other gradients once it is sharded, so --shard-model does not fit it.",
-            "Leave --shard-model out.",
+            f"{request.model} has other gradients once it is sharded, so run.shard-model does not fit it.",
+            "Leave run.shard-model out.",
         )
 
 
@@ -186,10 +186,10 @@ def _check_source(request: SettledRequest, checkpoint: Checkpoint) -> None:
     if reads and request.source_field is None:
         raise UsageError(
             f"{request.model} is an encoder-decoder model: it reads one text and writes another.",
-            "Name both fields: --source-field source --text-field target.",
+            "Name both fields: --set run.source-field=source --text-field target.",
         )
     if request.source_field is not None and not reads:
-        raise UsageError(f"{request.model} has no encoder to read --source-field.", "Leave it out.")
+        raise UsageError(f"{request.model} has no encoder to read run.source-field.", "Leave it out.")
 
 
 @contextmanager

@@ -127,7 +127,7 @@ def _save(request: SettledRequest, trained: Checkpoint, folder: Path) -> Checkpo
         return load_checkpoint(folder)
     except InputError as error:
         raise RunError(
-            f"The hardened model does not load again: {error.problem}", "Try --save-dtype float32."
+            f"The hardened model does not load again: {error.problem}", "Try --set run.save-dtype=float32."
         ) from error
 
 

@@ -179,13 +179,13 @@ def _check(request: SettledRequest) -> None:
     if request.target_epsilon is not None:
         _check_scaled(request.recipe)
     if request.merge_adapter and request.lora_rank is None and not is_adapter(request.model):
-        raise UsageError("There is no adapter to merge.", "Use --merge-adapter with --lora-rank.")
+        raise UsageError("There is no adapter to merge.", "Use --set run.merge-adapter=true with --lora-rank.")
     _check_ranks(request)
     _check_paths(request)
 
 
 def _check_conversations(request: SettledRequest, split: Split) -> None:
-    for option, given in (("--loss-on", request.loss_on), ("--chat-template", request.chat_template)):
+    for option, given in (("run.loss-on", request.loss_on), ("run.chat-template", request.chat_template)):
         if given is not None and not any(record.turns for record in split.records):
             raise UsageError(
                 f"{option} is about conversations, and the field {request.text_field} holds none.",
@@ -245,7 +245,7 @@ def _check_ranks(request: SettledRequest) -> None:
     if request.ranks.size == 1:
         return
     if request.ranks.sharded and any(needs_whole_model(stage) for stage in request.recipe):
-        raise UsageError(f"Recipe {request.recipe_name} goes with whole models only.", "Leave --shard-model out.")
+        raise UsageError(f"Recipe {request.recipe_name} goes with whole models only.", "Leave run.shard-model out.")
     if request.review is not None:
         raise UsageError("--review-each-epoch goes with one process.", "Review first, and give --allow and --deny.")
     if request.detector.crosscheck is not None:
@@ -271,7 +271,7 @@ def _check_scaled(recipe: Recipe) -> None:
         and mechanism.schedule.sigma_max is not None
     ):
         raise UsageError(
-            "--sigma-max and --target-epsilon contradict each other: the ceiling is scaled with the noise.",
+            "run.sigma-max and --target-epsilon contradict each other: the ceiling is scaled with the noise.",
             "Leave one of them out.",
         )
 

@@ -236,7 +236,7 @@ def check_room(request: SettledRequest, loaded: LoadedModel, root: Path) -> None
     free = shutil.disk_usage(root).free + replaced
     if written + states <= free:
         return
-    without = f", or --checkpoint-every 0, which takes {_amount(written)}" if states else ""
+    without = f", or --set run.checkpoint-every=0, which takes {_amount(written)}" if states else ""
     raise RunError(
         f"The disk of {root.parent} has room for {_amount(free)}; the run needs up to {_amount(written + states)}.",
         f"Free some, or choose another -o{without}.",

@@ -190,7 +190,7 @@ def _expected(error: BaseException, work: Workspace) -> AtdpError | None:
         case SafetensorError():
             return _io_error(work, "weights")
         case MemoryError() | RuntimeError() if out_of_memory(error):
-            return RunError("Memory ran out.", "Try a smaller --max-batch-tokens.")
+            return RunError("Memory ran out.", "Try a smaller run.max-batch-tokens.")
     return None
 
 

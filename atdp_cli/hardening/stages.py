@@ -29,7 +29,7 @@ from atdp_cli.training.tune.trials import decoyed_loss
 
 ALL_ALIKE = (
     "in most records sensitive tokens already carry the target share, so w is 1 and all tokens weigh the same; "
-    "a narrower --tier or a larger --target-share changes that"
+    "a narrower --tier or a larger run.target-share changes that"
 )
 
 

@@ -47,17 +47,17 @@ class MapOptions(Options):
     harden_split: Annotated[bool, Option(DATA, main=True)] = False
     """The models were trained by atdp harden on --data alone, so that it held out every twentieth record."""
 
-    holdout_by: Annotated[str, Option(DATA, metavar="blank-line|FIELD")] = EACH_RECORD
+    holdout_by: Annotated[str, Option(flag=False)] = EACH_RECORD
     """What is tested as one and held out whole, as for harden: the lines between blank ones, or all records with the
     same value of a field. Use it where records of a conversation or a user are alike."""
 
     reference: Annotated[Path | None, Option(AUDIT, main=True)] = None
     """The public base model. With it a token's score is log p − log p_ref; without it, log p."""
 
-    fdr: Annotated[float, Field(gt=0, lt=1), Option(AUDIT)] = 0.05
+    fdr: Annotated[float, Field(gt=0, lt=1), Option(flag=False)] = 0.05
     """The false discovery rate: the share of the findings that may be there by chance."""
 
-    decoys: Annotated[int, Field(ge=1, le=10_000), Option(AUDIT)] = 200
+    decoys: Annotated[int, Field(ge=1, le=10_000), Option(flag=False)] = 200
     """Decoys that each flagged value among the findings is ranked among."""
 
     max_memorised: Annotated[

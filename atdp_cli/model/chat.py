@@ -145,7 +145,8 @@ def load_chat_template(tokenizer: "PreTrainedTokenizerFast", name: str | None = 
     if (name or "default") not in templates:
         problem = "has several chat templates" if name is None else f"has no chat template {name}"
         raise UsageError(
-            f"The model's tokenizer {problem}.", f"Name one by --chat-template: {', '.join(sorted(templates))}."
+            f"The model's tokenizer {problem}.",
+            f"Name one by --set run.chat-template=NAME: {', '.join(sorted(templates))}.",
         )
     template = templates[name or "default"]
     if not _ends_in_time(template):

@@ -17,7 +17,7 @@ class DeviceOptions(Options):
 class ThreadOptions(Options):
     """How many threads compute."""
 
-    threads: Annotated[PositiveInt | None, Option(RUNNING, fingerprint=False)] = None
+    threads: Annotated[PositiveInt | None, Option(flag=False, fingerprint=False)] = None
     """Threads for the arithmetic. Default: as torch chooses; one to harden under 10 million parameters."""
 
 

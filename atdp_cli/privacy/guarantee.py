@@ -63,5 +63,5 @@ def check_seen(ledger: Ledger) -> None:
     if is_declared(ledger):
         raise BudgetError(
             f"A model's training was {DECLARED}, so no --max-epsilon holds.",
-            "Add --accept-declared if whoever declared it is to be believed.",
+            "Add --set run.accept-declared=true if whoever declared it is to be believed.",
         )

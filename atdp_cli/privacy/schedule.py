@@ -8,7 +8,7 @@ from pydantic import Field
 
 from atdp_cli.settings import LARGEST_NOISE, Option, contradiction, validated
 
-_PRIVACY = Option(panel="Privacy", public=True)
+_PRIVACY, _RARE = Option(panel="Privacy", public=True), Option(flag=False, public=True)
 
 NoiseMultiplier = Annotated[float, Field(gt=0, le=LARGEST_NOISE)]
 """σ: the noise's standard deviation over what one record can change."""
@@ -38,11 +38,11 @@ class RiseReset:
 
     kind: Literal["rise-reset"] = "rise-reset"
     noise_multiplier: _FirstNoise
-    sigma_growth: Annotated[float, Field(ge=1), _PRIVACY] = 1.2
+    sigma_growth: Annotated[float, Field(ge=1), _RARE] = 1.2
     """γ: rise of σ an epoch. Default: 1.2."""
-    jitter: Annotated[tuple[float, float], Option(panel="Privacy", metavar="LOW,HIGH", public=True)] = (0.9, 1.1)
-    """Range of the rise's random factor. Default: 0.9,1.1."""
-    sigma_max: Annotated[float | None, Field(le=4 * LARGEST_NOISE), _PRIVACY] = None
+    jitter: Annotated[tuple[float, float], _RARE] = (0.9, 1.1)
+    """Range of the rise's random factor, LOW,HIGH. Default: 0.9,1.1."""
+    sigma_max: Annotated[float | None, Field(le=4 * LARGEST_NOISE), _RARE] = None
     """Ceiling of σ; above it σ returns to σ₀. Default: 4·σ₀."""
 
     def __post_init__(self) -> None:

@@ -43,7 +43,7 @@ COPIES = (
 POISSON = "Each step draws its records by Poisson sampling, and the sample stays secret."
 ONE_MODEL = "It covers the release of this one model; other models from the same records compose with it."
 MANY_MODELS = "It covers the release of these {models} models; further models from the same records compose with it."
-INSECURE = "The run used --insecure-seed: its noise can be subtracted, so none of this protects anyone."
+INSECURE = "The run used run.insecure-seed: its noise can be subtracted, so none of this protects anyone."
 INCREMENT_ONLY = (
     "It bounds only what stages and releases with noise add; it says nothing about what the starting checkpoint "
     "already memorised, and is not a guarantee for any record."

@@ -16,7 +16,7 @@ from atdp_cli.detection.options import (
 from atdp_cli.detection.settings import DetectorSettings
 from atdp_cli.model.options import DeviceOptions, ThreadOptions
 from atdp_cli.privacy.ledger import CheckpointHistory
-from atdp_cli.settings import DATA, DETECTION, MIN_DELTA, OUTPUT, RUNNING, Option, Options, contradiction, declared
+from atdp_cli.settings import DATA, DETECTION, MIN_DELTA, OUTPUT, Option, Options, contradiction, declared
 from atdp_cli.training.recipe import RECIPES
 from atdp_cli.training.tune.search import Effort
 
@@ -68,7 +68,7 @@ class CorpusOptions(Options):
 class DataOptions(Options):
     """Which of the records are trained and measured on, and how much of each."""
 
-    source_field: Annotated[str | None, Option(DATA, fingerprint="records")] = None
+    source_field: Annotated[str | None, Option(flag=False, fingerprint="records")] = None
     """Encoder-decoder models: the field or column that the encoder reads; --text-field is then what the decoder learns
     to say."""
 
@@ -78,13 +78,11 @@ class DataOptions(Options):
     eval_data: Annotated[Path | None, Option(DATA, fingerprint="records")] = None
     """Held-out corpus. Default: every twentieth record of --data, at most 500."""
 
-    holdout_by: Annotated[str | None, Option(DATA, metavar="blank-line|FIELD", fingerprint="records")] = None
+    holdout_by: Annotated[str | None, Option(flag=False, fingerprint="records")] = None
     """Hold out every twentieth conversation or user whole: the lines between blank ones, or all records with the same
     value of a field. So you declare these boundaries public. Default: record."""
 
-    max_windows: Annotated[
-        int, Field(ge=1), Option(DATA, flags=("--max-windows-per-unit",), fingerprint="recipe", public=True)
-    ] = 8
+    max_windows: Annotated[int, Field(ge=1), Option(flag=False, fingerprint="recipe", public=True)] = 8
     """Windows of a long record; the rest is left out."""
 
     manifest: Annotated[Path | None, Option(DATA, main=True)] = None
@@ -96,10 +94,10 @@ class ChatOptions(ChatTemplateOptions):
 
     loss_on: Annotated[
         Literal["assistant", "all"] | None,
-        Option(DATA, metavar="assistant|all", shown="assistant", fingerprint="recipe", public=True),
+        Option(flag=False, fingerprint="recipe", public=True),
     ] = None
-    """Conversations: whose messages are learnt, each with what ends its turn. The others, and what the chat template
-    writes, are only read."""
+    """Conversations: whose messages are learnt, assistant (the default) or all, each with what ends its turn. The
+    others, and what the chat template writes, are only read."""
 
 
 class ReviewEpochOptions(Options):
@@ -109,7 +107,7 @@ class ReviewEpochOptions(Options):
     """Before each epoch, queue a sample of the sentences for atdp review in OUT.private/review/ (until the run ends in
     OUT.partial/review/), and read the lists beside the queues anew. What people decide is not covered by ε."""
 
-    review_share: Annotated[float, Field(gt=0, le=1), Option(DETECTION, fingerprint="--review-each-epoch")] = 0.01
+    review_share: Annotated[float, Field(gt=0, le=1), Option(flag=False, fingerprint="--review-each-epoch")] = 0.01
     """Share of the sentences in a queue of --review-each-epoch."""
 
 
@@ -125,7 +123,8 @@ class RecipeOptions(Options):
     else, starting at --reference where there is one. See docs/choosing.md."""
 
     set_: Annotated[tuple[str, ...], Option(TRAINING, flags=("--set",), metavar="STAGE.KEY=VALUE", public=True)] = ()
-    """An option of one stage; without it options act on the last DP stage. Repeatable."""
+    """An option of one stage; without it options act on the last DP stage. run.KEY=VALUE: a setting that has no flag,
+    as docs/commands.md lists them. Repeatable."""
 
 
 class TuneOptions(Options):
@@ -178,7 +177,7 @@ class BudgetOptions(Options):
 class AcceptOptions(Options):
     """Which ledgers --max-epsilon accepts."""
 
-    accept_declared: Annotated[bool, Option(PRIVACY, fingerprint=False)] = False
+    accept_declared: Annotated[bool, Option(flag=False, fingerprint=False)] = False
     """Let --max-epsilon hold for a model whose training somebody declared by atdp account --adopt."""
 
 
@@ -192,7 +191,7 @@ class DeltaOptions(Options):
 class CheckpointHistoryOptions(Options):
     """What is public of the plan, and what is known of the checkpoint's past."""
 
-    jitter_seed: Annotated[int, Option(PRIVACY, fingerprint="recipe", public=True)] = 0
+    jitter_seed: Annotated[int, Option(flag=False, fingerprint="recipe", public=True)] = 0
     """Seed of the jitter; public, and part of the plan."""
 
     checkpoint_history: Annotated[CheckpointHistory, Option(PRIVACY, main=True, metavar="PAST")] = "unknown"
@@ -208,18 +207,18 @@ class WritingOptions(Options):
 
     save_dtype: Annotated[
         Literal["float32", "float16", "bfloat16"] | None,
-        Option(OUTPUT, metavar="DTYPE", fingerprint=False, public=True),
+        Option(flag=False, fingerprint=False, public=True),
     ] = None
     """float32, float16 or bfloat16. Default: as the checkpoint."""
 
-    merge_adapter: Annotated[bool, Option(OUTPUT, fingerprint=False)] = False
+    merge_adapter: Annotated[bool, Option(flag=False, fingerprint=False)] = False
     """Write the whole model, the adapter added to its weights."""
 
 
 class EngineOptions(Options):
     """What computes, and in which numbers."""
 
-    clipping: Annotated[Literal["auto", ClippingEngineName], Option(RUNNING, metavar="ENGINE", fingerprint=False)] = (
+    clipping: Annotated[Literal["auto", ClippingEngineName], Option(flag=False, fingerprint=False, public=True)] = (
         "auto"
     )
     """How records are clipped: many at once (ghost), by Opacus' hooks (opacus), one at a time (loop). auto takes
@@ -228,15 +227,15 @@ class EngineOptions(Options):
     max_batch_tokens: Annotated[
         PositiveInt | None,
         BeforeValidator(_tokens),
-        Option(RUNNING, metavar="auto|TOKENS", shown="auto", fingerprint=False, public=True),
+        Option(flag=False, fingerprint=False, public=True),
     ] = None
     """Tokens in memory at a time. auto goes by the vocabulary and shrinks when memory runs out."""
 
-    compute_dtype: Annotated[Precision, Option(RUNNING, metavar="float32|bfloat16", fingerprint=False)] = "float32"
+    compute_dtype: Annotated[Precision, Option(flag=False, fingerprint=False, public=True)] = "float32"
     """What layers compute in while training. Weights, norms, sums and noise are in float32 or better, and perplexities
     are measured in it. bfloat16 is for GPUs."""
 
-    shard_model: Annotated[bool, Option(RUNNING, fingerprint=False)] = False
+    shard_model: Annotated[bool, Option(flag=False, fingerprint=False)] = False
     """Under torchrun: each process holds a part of every parameter (FSDP2), for models that fit no device."""
 
 
@@ -247,14 +246,14 @@ class ResumingOptions(Options):
     """Go on with the run that was interrupted, from its last saved state in OUT.partial/; where there is none, begin.
     Steps that are taken again are spent again."""
 
-    checkpoint_every: Annotated[float, Field(ge=0), Option(RUNNING, metavar="MINUTES", fingerprint=False)] = 10.0
+    checkpoint_every: Annotated[float, Field(ge=0), Option(flag=False, fingerprint=False)] = 10.0
     """How often the state of the run is saved in OUT.partial/. 0: only on Ctrl-C or SIGTERM."""
 
 
 class SeedOptions(Options):
     """What tests set."""
 
-    insecure_seed: Annotated[int | None, Option(RUNNING)] = None
+    insecure_seed: Annotated[int | None, Option(flag=False)] = None
     """Tests only: reproducible noise, which protects nobody."""
 
 

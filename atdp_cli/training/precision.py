@@ -55,4 +55,4 @@ def check_precision(precision: Precision, device: torch.device) -> None:
     if precision == "float32" or device.type != "cuda":
         return
     if not torch.cuda.is_bf16_supported(including_emulation=False):
-        raise UsageError("This GPU does not compute in bfloat16.", "Leave --compute-dtype out.")
+        raise UsageError("This GPU does not compute in bfloat16.", "Leave run.compute-dtype out.")

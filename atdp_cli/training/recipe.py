@@ -15,7 +15,7 @@ from atdp_cli.training.objectives.demands import OwnLoss, WeightEdit
 from atdp_cli.training.objectives.kinds import Uniform, Weighted
 from atdp_cli.training.objectives.registry import BASELINES, Objective
 
-_TRAINING, _PRIVACY = Option(panel="Training", public=True), Option(panel="Privacy", public=True)
+_TRAINING, _RARE = Option(panel="Training", public=True), Option(flag=False, public=True)
 
 
 _Count = Annotated[int, Field(ge=1)]
@@ -48,7 +48,7 @@ class DPSGD:
     """
 
     kind: Literal["dp-sgd"] = "dp-sgd"
-    clip_norm: Annotated[Positive, _PRIVACY] = 0.1
+    clip_norm: Annotated[Positive, _RARE] = 0.1
     """C: largest norm of a record's gradient. Default: 0.1."""
     expected_batch: Annotated[_Count | None, _TRAINING] = None
     """B, expected records a step. Default: min(256, ⌈N/4⌉)."""

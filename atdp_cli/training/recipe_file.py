@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails, to_jsonable_python
 
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.documents import read_whole
-from atdp_cli.settings import CONTRADICTION, contradiction, setting_error, validated
+from atdp_cli.settings import CONTRADICTION, RUN, contradiction, setting_error, validated
 from atdp_cli.training.options import NO_OPTIONS, RunOptions
 from atdp_cli.training.recipe import SUMS, Recipe, Train, parse_recipe
 
@@ -65,6 +65,8 @@ class _Document:
             letters = name.replace("-", "").replace("_", "")
             if not (letters.isascii() and letters.isalnum()):  # --set STAGE.option=value must find its end
                 raise contradiction(f"{_stage_words(number, name)}: name is {name!r}.", "Use letters, digits, - and _.")
+            if name == RUN.rstrip("."):  # --set run.KEY=VALUE is about the table
+                raise contradiction(f"stage {number}: no stage can be called '{name}'.", "Give it another name.")
             if name in names[: number - 1]:
                 raise contradiction(
                     f"stage {number}: the name '{name}' is taken by an earlier stage.", "Give it another."

@@ -74,7 +74,7 @@ def measure(folder: Path, chats: Sequence[Sequence[Mapping[str, str]]], canaries
     field = ("--text-field", "messages")
     plant = ("--count", canaries, "--repeats", repeats, "--role", "assistant", "--tokenizer", base)
     run("plant-canary", "plant-canary", corpus, "-o", planted, "--manifest", manifest, *plant, *field)
-    data = ("--data", planted, *field, "--manifest", manifest, "--store", "none", "--threads", 1)
+    data = ("--data", planted, *field, "--manifest", manifest, "--store", "none", "--set", "run.threads=1")
     trained, hardened = folder / "trained", folder / "hardened"
     no_dp = run("no-dp", "harden", base, "-o", trained, "--recipe", "no-dp", *data)
     before = audit("audit before", trained)

@@ -241,7 +241,7 @@ def gate(setup: Setup) -> dict[str, Any]:
         assert audit.verdict is Verdict.FAIL
         assert all(canary.rank_max <= len(audit.canaries) for canary in audit.canaries)
         started = time.perf_counter()
-        assert atdp("audit-canary", model, "--manifest", manifest, "--threads", "1") == 1
+        assert atdp("audit-canary", model, "--manifest", manifest, "--set", "run.threads=1") == 1
         process.append(time.perf_counter() - started)
     return {
         "gate_seconds": round(min(inside), 2),

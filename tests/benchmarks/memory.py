@@ -29,7 +29,7 @@ def main() -> None:
         sys.exit(f"There is no file {arguments.data}; name another with --data.")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        jobs = ["--workers", str(arguments.jobs), "-q"]
+        jobs = ["--set", f"run.workers={arguments.jobs}", "-q"]
         result: dict[str, dict[str, float]] = {}
         peaks: dict[str, list[float]] = {"detect": [], "redact from the store": [], "redact --spans": []}
         for size in arguments.megabytes:

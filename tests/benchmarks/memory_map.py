@@ -48,7 +48,7 @@ from tests.benchmarks.tuning import MODELS, text_lines, texts
 PAIRS = (("quickstart", "abcd"), ("quickstart", "wikitext"), ("stories", "abcd"), ("stories", "wikitext"))
 REPEATS = (1, 4, 16)
 FDR = 0.05
-COMMON = ("--store", "none", "--quiet", "--threads", 1)
+COMMON = ("--store", "none", "--quiet", "--set", "run.threads=1")
 
 OTHER = 842
 """Lines to relearn on: 800 train, at 16 a step."""

@@ -89,10 +89,10 @@ def measure(model: str, corpus: str, arguments: argparse.Namespace) -> dict[str,
             "--checkpoint-history",
             "public",
             "-q",
-            "--threads",
-            "1",
+            "--set",
+            "run.threads=1",
         ]
-        common += ["--epochs", str(arguments.epochs), "--insecure-seed", "1"]
+        common += ["--epochs", str(arguments.epochs), "--set", "run.insecure-seed=1"]
         tuned = hardened(folder / "tuned", [*common, "--tune", arguments.tune])
         entry = tuned["public"]["stages"][-1]["tuned"]
         if entry is None:

@@ -60,7 +60,7 @@ def harden(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) ->
     """Harden the small checkpoint into a folder of `tmp_path`."""
 
     def run(*options: object, out: str = "out") -> Ended:
-        data = ["--data", corpus, "-o", tmp_path / out, "--threads", 1, "--insecure-seed", 1]
+        data = ["--data", corpus, "-o", tmp_path / out, "--set", "run.threads=1", "--set", "run.insecure-seed=1"]
         return atdp("harden", checkpoint_folder, *data, *options)
 
     return run
@@ -128,7 +128,7 @@ def make_leaky(folder: Path, corpus: Path, checkpoint_folder: Path, *planting: o
     manifest = ["--manifest", leaky.manifest, "-q"]
     plant = ["plant-canary", corpus, "-o", leaky.corpus, "--tokenizer", checkpoint_folder, *planting]
     train = ["harden", checkpoint_folder, "--data", leaky.corpus, "-o", leaky.model, "--recipe", "no-dp"]
-    train += ["--epochs", "12", "--learning-rate", "5e-3", "--tier", "low-entity", "--insecure-seed", "3"]
+    train += ["--epochs", "12", "--learning-rate", "5e-3", "--tier", "low-entity", "--set", "run.insecure-seed=3"]
     for command in (plant, train):
         assert run([str(part) for part in [*command, *manifest]]) == 0
     return leaky

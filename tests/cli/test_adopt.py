@@ -79,10 +79,10 @@ def test_without_a_public_start_nothing_is_claimed(atdp: Atdp, model: Path, deco
 def test_a_limit_fails_on_it_unless_what_is_declared_is_accepted(atdp: Atdp, adopted: Path) -> None:
     refused = atdp("account", adopted, "--max-epsilon", 5)
     assert refused.code == 2
-    assert "Add --accept-declared" in refused.err
+    assert "Add --set run.accept-declared=true" in refused.err
     assert len(refused.err.splitlines()) == 1
-    assert atdp("account", adopted, "--max-epsilon", 5, "--accept-declared").code == 0
-    above = atdp("account", adopted, "--max-epsilon", 2, "--accept-declared")
+    assert atdp("account", adopted, "--max-epsilon", 5, "--set", "run.accept-declared=true").code == 0
+    above = atdp("account", adopted, "--max-epsilon", 2, "--set", "run.accept-declared=true")
     assert above.code == 2
     assert "above --max-epsilon 2" in above.err
 
@@ -109,10 +109,12 @@ def test_a_run_from_there_inherits_what_was_declared(atdp: Atdp, adopted: Path, 
     private = (*run, "--recipe", "dp-sgd", "--dry-run", "--max-epsilon", 50)
     refused = atdp(*private)
     assert refused.code == 2
-    assert "--accept-declared" in refused.err
-    assert atdp(*private, "--accept-declared").code == 0
+    assert "run.accept-declared=true" in refused.err
+    assert atdp(*private, "--set", "run.accept-declared=true").code == 0
 
-    ended = atdp(*run, "--recipe", "fitted-decoys", "--checkpoint-history", "public", "--threads", 1, "--quiet")
+    ended = atdp(
+        *run, "--recipe", "fitted-decoys", "--checkpoint-history", "public", "--set", "run.threads=1", "--quiet"
+    )
     assert ended.code == 0, ended.err
     report = json.loads((tmp_path / "out" / "privacy_report.json").read_text())
     actual = epsilons(report)

@@ -55,7 +55,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> Path:
 @pytest.fixture
 def arguments(trained: Path) -> tuple[object, ...]:
     given = ("--data", trained / "corpus.txt", "--eval-data", trained / "held.txt", "--reference", trained / "base")
-    return ("audit-corpus", trained / "model", *given, "--store", "none", "--threads", 1)
+    return ("audit-corpus", trained / "model", *given, "--store", "none", "--set", "run.threads=1")
 
 
 def spans_of(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
@@ -147,7 +147,14 @@ def test_groups_are_tested_whole(atdp: Atdp, trained: Path, tmp_path: Path) -> N
     blocks = ["\n".join(texts[first : first + 4]) for first in range(0, 200, 4)]
     (tmp_path / "data.txt").write_text("\n\n".join(blocks[:20]) + "\n", encoding="utf-8")
     (tmp_path / "held.txt").write_text("\n\n".join(blocks[20:]) + "\n", encoding="utf-8")
-    given = ("--data", tmp_path / "data.txt", "--eval-data", tmp_path / "held.txt", "--holdout-by", "blank-line")
+    given = (
+        "--data",
+        tmp_path / "data.txt",
+        "--eval-data",
+        tmp_path / "held.txt",
+        "--set",
+        "run.holdout-by=blank-line",
+    )
     done = atdp("audit-corpus", trained / "model", *given, "--store", "none", "--json")
     assert done.code == 0, done.err
     assert (done.json["models"][0]["tested"], done.json["models"][0]["held_out"]) == (20, 30)
@@ -173,7 +180,7 @@ def test_held_out_records_that_are_in_the_data_are_noticed(
         ("--data corpus.txt --harden-split base -o map.jsonl", "one model"),
         ("--data corpus.txt --harden-split -o corpus.txt", "corpus.txt"),
         ("--data corpus.txt --harden-split --max-memorised 120%", "max-memorised"),
-        ("--data corpus.txt --harden-split --holdout-by user", "--holdout-by user"),
+        ("--data corpus.txt --harden-split --set run.holdout-by=user", "--set run.holdout-by=user"),
         ("--data corpus.txt --harden-split --baseline held.txt", "Add --max-memorised"),
         ("--data corpus.txt --harden-split --junit a --write-baseline a", "the same"),
     ],

@@ -89,13 +89,22 @@ def test_only_planted_canaries_are_judged(atdp: Atdp, tossed: Leaky) -> None:
 def test_every_attack_and_bound_has_its_place_in_the_schema_and_names_no_secret(
     atdp: Atdp, tossed: Leaky, corpus: Path, checkpoint_folder: Path
 ) -> None:
-    options = ["--manifest", tossed.manifest, "--attacks", ALL, "--other-text", corpus, "--relearning-steps", "5"]
+    options = [
+        "--manifest",
+        tossed.manifest,
+        "--attacks",
+        ALL,
+        "--other-text",
+        corpus,
+        "--set",
+        "run.relearning-steps=5",
+    ]
     command = [
         "audit-canary",
         tossed.model,
         *options,
-        "--continuations",
-        "200",
+        "--set",
+        "run.continuations=200",
         "--describe-candidates",
         "--reference",
         checkpoint_folder,
@@ -165,7 +174,9 @@ def test_the_ledger_makes_the_claim_that_is_tested(
         out,
         "-q",
     ]
-    assert atdp("harden", checkpoint_folder, "--data", tossed.corpus, *options, "--insecure-seed", "1").code == 0
+    assert (
+        atdp("harden", checkpoint_folder, "--data", tossed.corpus, *options, "--set", "run.insecure-seed=1").code == 0
+    )
     entry = atdp("audit-canary", out, "--manifest", tossed.manifest, "--json").json["models"][0]
     repeats = canaries_of(tossed.manifest)[0]["repeats"]
     account = atdp("account", out, "--group", repeats, "--json").json
@@ -213,7 +224,10 @@ def test_canaries_of_one_shape_test_the_selective_claim(
         "1",
         "-q",
     ]
-    assert atdp("harden", checkpoint_folder, "--data", planted, *recipe, "-o", out, "--insecure-seed", "1").code == 0
+    assert (
+        atdp("harden", checkpoint_folder, "--data", planted, *recipe, "-o", out, "--set", "run.insecure-seed=1").code
+        == 0
+    )
     audit = ["audit-canary", "--manifest", manifest, "--json"]
     entry = atdp(*audit, out).json["models"][0]
     assert {bound["method"] for bound in entry["epsilon"]} == {"rank", "pair"}
@@ -234,9 +248,9 @@ def test_canaries_of_one_shape_test_the_selective_claim(
     ("options", "said"),
     [
         (["--attacks", "membership"], "--in-out"),
-        (["--coin-guesses", "4"], "coins"),
-        (["--coin-guesses", "3"], "even"),
-        (["--rank-guesses", "10000"], "--rank-guesses"),
+        (["--set", "run.coin-guesses=4"], "coins"),
+        (["--set", "run.coin-guesses=3"], "even"),
+        (["--set", "run.rank-guesses=10000"], "run.rank-guesses"),
     ],
 )
 def test_what_the_canaries_cannot_answer_is_refused(atdp: Atdp, leaky: Leaky, options: list[str], said: str) -> None:

@@ -100,7 +100,7 @@ def test_an_audit_says_what_a_gaussian_mechanism_would_have_spent(atdp: Atdp, pl
         optimizer.zero_grad()
     checkpoint.model.save_pretrained(tmp_path / "trained")
     checkpoint.tokenizer.save_pretrained(tmp_path / "trained")
-    given = ("--manifest", tmp_path / "p.json", "--coin-guesses", 6, "--alpha", 0.2)
+    given = ("--manifest", tmp_path / "p.json", "--set", "run.coin-guesses=6", "--alpha", 0.2)
     done = atdp("audit-canary", tmp_path / "trained", *given, "--json")
     [bound] = [each for each in done.json["models"][0]["epsilon"] if each["method"] == "in-out"]
     assert bound["correct"] == bound["guesses"] == 6

@@ -51,7 +51,19 @@ def test_canaries_are_said_trained_on_and_found(atdp: Atdp, chats: Path, chat_mo
     files = ("-o", again, "--manifest", same, "--tokenizer", chat_model, "--from", manifest)
     assert atdp("plant-canary", chats, *files, *FIELD, "-q").code == 0
     assert (again.read_bytes(), same.read_bytes()) == (planted.read_bytes(), manifest.read_bytes())
-    hard = ("--recipe", "no-dp", "--epochs", 8, "--learning-rate", 0.01, "--insecure-seed", 1, "-q", "--threads", 1)
+    hard = (
+        "--recipe",
+        "no-dp",
+        "--epochs",
+        8,
+        "--learning-rate",
+        0.01,
+        "--set",
+        "run.insecure-seed=1",
+        "-q",
+        "--set",
+        "run.threads=1",
+    )
     data = ("--data", planted, *FIELD, "--manifest", manifest)
     ended = atdp("harden", chat_model, *data, "-o", tmp_path / "out", *hard)
     assert ended.code == 0, ended.err
@@ -95,11 +107,13 @@ def test_packed_canaries_are_scored_behind_an_end_token(atdp: Atdp, chats: Path,
 @pytest.mark.ci
 @pytest.mark.parametrize("recipe", ["atdp", "decoys"])
 def test_conversations_are_hardened_on(atdp: Atdp, chats: Path, chat_model: Path, tmp_path: Path, recipe: str) -> None:
-    run = ("--recipe", recipe, "--epochs", 1, "--insecure-seed", 1, "-q", "--threads", 1, "--json")
+    run = ("--recipe", recipe, "--epochs", 1, "--set", "run.insecure-seed=1", "-q", "--set", "run.threads=1", "--json")
     ended = atdp("harden", chat_model, "--data", chats, *FIELD, "-o", tmp_path / "out", *run)
     assert ended.code == 0, ended.err
     assert (tmp_path / "out" / "chat_template.jinja").read_text() == CHATML
-    everything = atdp("harden", chat_model, "--data", chats, *FIELD, "-o", tmp_path / "all", "--loss-on", "all", *run)
+    everything = atdp(
+        "harden", chat_model, "--data", chats, *FIELD, "-o", tmp_path / "all", "--set", "run.loss-on=all", *run
+    )
     assert everything.code == 0, everything.err
     before = [each.json["perplexity"]["before"]["all"] for each in (ended, everything)]
     assert before[0] != before[1]
@@ -111,8 +125,8 @@ def test_what_the_user_says_is_not_learnt_unless_asked(atdp: Atdp, chats: Path, 
     run = ("harden", chat_model, "--data", planted, *FIELD, "--manifest", manifest, "-q", "--recipe", "base")
     refused = atdp(*run, "-o", chats.with_name("no"))
     assert refused.code == 2
-    assert "--loss-on assistant learns nothing of them" in " ".join(refused.err.split())
-    assert atdp(*run, "-o", chats.with_name("yes"), "--loss-on", "all").code == 0
+    assert "run.loss-on=assistant learns none of them" in " ".join(refused.err.split())
+    assert atdp(*run, "-o", chats.with_name("yes"), "--set", "run.loss-on=all").code == 0
 
 
 def test_only_contents_are_redacted(atdp: Atdp, chats: Path, tmp_path: Path) -> None:
@@ -135,7 +149,7 @@ def test_users_are_held_out_whole(atdp: Atdp, chat_model: Path, tmp_path: Path) 
     chats = tmp_path / "chats.jsonl"
     lines = [{"user": f"u{n // 4}", "messages": chat} for n, chat in enumerate(small_conversations(80))]
     chats.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    run = ("harden", chat_model, "--data", chats, *FIELD, "--recipe", "base", "-q", "--holdout-by", "user")
+    run = ("harden", chat_model, "--data", chats, *FIELD, "--recipe", "base", "-q", "--set", "run.holdout-by=user")
     assert atdp(*run, "-o", tmp_path / "out").code == 0
     report = json.loads((tmp_path / "out" / "privacy_report.json").read_text())
     assert (report["records"], report["held_out"]) == (76, 4)
@@ -152,7 +166,7 @@ def test_paragraphs_with_speakers_are_hardened_on_as_conversations(
     plain.write_text(
         "\n\n".join("\n".join(labels[each["role"]] + each["content"] for each in chat) for chat in conversations) + "\n"
     )
-    turns = ("--privacy-unit", "paragraph", "--turns", "(?P<assistant>SYS): |(?P<user>USR): ")
+    turns = ("--privacy-unit", "paragraph", "--set", "run.turns=(?P<assistant>SYS): |(?P<user>USR): ")
     run = ("--recipe", "base", "-q", "--json")
     actual = [
         atdp("harden", chat_model, "--data", data, *options, "-o", tmp_path / data.suffix[1:], *run)

@@ -25,7 +25,9 @@ def harden(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) ->
 
     def run(*options: object, model: Path = checkpoint_folder) -> Ended:
         data = ["--data", corpus, "-o", tmp_path / "out", "--max-records", 60, "--tier", "low-entity"]
-        return atdp("harden", model, *data, "--epochs", 1, "--threads", 1, "--insecure-seed", 1, *options)
+        return atdp(
+            "harden", model, *data, "--epochs", 1, "--set", "run.threads=1", "--set", "run.insecure-seed=1", *options
+        )
 
     return run
 
@@ -195,7 +197,15 @@ def test_noise_alone_leaves_the_journal_empty_and_does_not_look_at_the_records(
     for name, data in (("a", corpus), ("b", other)):
         options = ["--data", data, "-o", tmp_path / name, "--tier", "low-entity", "--recipe", "noise", "--json"]
         ended = atdp(
-            "harden", checkpoint_folder, *options, "--insecure-seed", 5, "--epochs", 1, "--checkpoint-history", "public"
+            "harden",
+            checkpoint_folder,
+            *options,
+            "--set",
+            "run.insecure-seed=5",
+            "--epochs",
+            1,
+            "--checkpoint-history",
+            "public",
         )
         assert ended.code == 0, ended.err
         assert ended.json["steps"] == 4

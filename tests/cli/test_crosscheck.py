@@ -183,7 +183,7 @@ def test_the_client_is_an_extra(atdp: Atdp, mail: Path, monkeypatch: pytest.Monk
 
 def test_disagreements_can_go_to_the_review_queue(atdp: Atdp, mail: Path, tmp_path: Path) -> None:
     queue = tmp_path / "queue.jsonl"
-    options = [*LOW, "--review", queue, "--review-share", "0.01", "--json"]
+    options = [*LOW, "--review", queue, "--set", "run.review-share=0.01", "--json"]
     with chat_server(finds("fluffy")) as server:
         check = {"model": "m", "url": server.url, "on_disagreement": "review"}
         ended = atdp("detect", mail, *options, *detector(tmp_path, crosscheck=check))
@@ -209,8 +209,8 @@ def test_harden_asks_and_says_that_epsilon_does_not_cover_it(
         "1",
         "--checkpoint-history",
         "public",
-        "--insecure-seed",
-        "1",
+        "--set",
+        "run.insecure-seed=1",
         *LOW,
     ]
     with chat_server(finds("three")) as server:

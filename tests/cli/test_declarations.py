@@ -12,7 +12,7 @@ import typer
 from typer.models import OptionInfo
 
 from atdp_cli.cli.app import COMMANDS, load_command
-from atdp_cli.cli.generate import generate_options
+from atdp_cli.cli.generate import command_groups, generate_options
 from atdp_cli.detection.options import DetectionOptions
 from atdp_cli.detection.settings import DetectorSettings
 from atdp_cli.hardening.fingerprint import PLAN, RECIPE, RECORDS, START
@@ -63,9 +63,9 @@ ALL = tuple(dict.fromkeys(group for name in COMMANDS for group in groups(load_co
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_of_a_command_is_one_field(name: str) -> None:
-    models = tuple(groups(load_command(name)))
+    models = command_groups(load_command(name))
     assert not twice_in_a_command(*models)
-    fields = {field for model in models for field, _, option in declared(model) if not option.argument}
+    fields = {field for model in models for field, _, option in declared(model) if option.flag and not option.argument}
     made = {
         parameter.name
         for parameter in inspect.signature(generate_options(load_command(name))).parameters.values()

@@ -18,7 +18,7 @@ from atdp_cli.training.objective import Example
 from atdp_cli.training.recipe import TextVariant
 from tests.cli.conftest import Atdp
 
-FLAGS = ("--insecure-seed", 1, "--store", "none")
+FLAGS = ("--set", "run.insecure-seed=1", "--store", "none")
 UNIFORM = ("--recipe", "decoys", "--store", "none")
 
 MAIL = (
@@ -62,7 +62,7 @@ def test_with_one_stream_the_copies_are_what_harden_reads(  # noqa: PLR0917 - fi
     corpus, held_out = tmp_path / "corpus.jsonl", tmp_path / "held-out.jsonl"
     for path, texts in ((corpus, lines[:60]), (held_out, lines[60:70])):
         path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    common = ("--recipe", recipe, "--epochs", 2, "--insecure-seed", 5, "--store", "none")
+    common = ("--recipe", recipe, "--epochs", 2, "--set", "run.insecure-seed=5", "--store", "none")
     copied = atdp("decoy", corpus, "-o", tmp_path / "decoyed", *common, *options, "--json")
     assert copied.code == 0, copied.err
     equal = ("--set", f"{recipe}.decoy-equality=record") if "record" in options else ()
@@ -143,7 +143,7 @@ def test_a_copy_read_again_has_the_decoys_of_its_records(atdp: Atdp, tmp_path: P
     )
     ended = atdp(
         *("decoy", path, "-o", tmp_path / "out", "--privacy-unit", unit, "--spans", listed, "--recipe", "decoys"),
-        *("--epochs", 1, "--insecure-seed", 3),
+        *("--epochs", 1, "--set", "run.insecure-seed=3"),
     )
     assert ended.code == 0, ended.err
     [copy] = (tmp_path / "out").glob("epoch-1*")

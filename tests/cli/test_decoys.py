@@ -132,7 +132,17 @@ def test_canaries_that_the_detector_sees_stay_unlearnt(
         "decoys",
         "-q",
     ]
-    options = ["--epochs", 12, "--learning-rate", "5e-3", *ENTITIES, "--insecure-seed", 3, "--manifest", leaky.manifest]
+    options = [
+        "--epochs",
+        12,
+        "--learning-rate",
+        "5e-3",
+        *ENTITIES,
+        "--set",
+        "run.insecure-seed=3",
+        "--manifest",
+        leaky.manifest,
+    ]
     assert atdp(*train, *options).code == 0
     assert document(tmp_path / "out.private")["planted_canaries"] is None
     audit = ["--manifest", leaky.manifest, "--reference", checkpoint_folder, "-q", "--json"]
@@ -163,7 +173,7 @@ def test_equal_values_of_a_record_have_equal_decoys_and_the_report_says_so(
     corpus = tmp_path / "twice.txt"
     lines = [f"My ID is {n}, I repeat, my ID is {n}." for n in range(482915, 483015)]
     corpus.write_text("".join(f"{line}\n" for line in lines))
-    run = ("harden", checkpoint_folder, "--data", corpus, "--threads", 1, "--checkpoint-history", "public")
+    run = ("harden", checkpoint_folder, "--data", corpus, "--set", "run.threads=1", "--checkpoint-history", "public")
     equal = ("--recipe", "decoys", "--set", "decoys.decoy-equality=record", *ENTITIES, "--epochs", 1)
     ended = atdp(*run, *equal, "-o", tmp_path / "out", "--json")
     assert ended.code == 0, ended.err
@@ -198,7 +208,7 @@ def test_a_name_of_no_list_that_many_records_share_is_in_decoys_and_the_private_
     corpus = tmp_path / "names.txt"
     names = ["Zubrowka"] * 294 + ["Qwyllind"] * 6
     corpus.write_text("".join(f"My name is {name} and my ID is {493021 + at}.\n" for at, name in enumerate(names)))
-    options = ("--data", corpus, "--recipe", "fitted-decoys", *ENTITIES, "--epochs", 1, "--threads", 1)
+    options = ("--data", corpus, "--recipe", "fitted-decoys", *ENTITIES, "--epochs", 1, "--set", "run.threads=1")
     ended = atdp(
         "harden", checkpoint_folder, *options, "--checkpoint-history", "public", "-o", tmp_path / "out", "--json"
     )

@@ -37,7 +37,12 @@ def test_a_cheap_pool_is_not_sampled_by_itself(atdp: Atdp, leaky: Leaky) -> None
 
 @pytest.mark.parametrize(
     "option",
-    [("--describe-candidates",), ("--max-exposure", "3"), ("--max-epsilon-lower-bound", "3"), ("--rank-guesses", "5")],
+    [
+        ("--describe-candidates",),
+        ("--max-exposure", "3"),
+        ("--max-epsilon-lower-bound", "3"),
+        ("--set", "run.rank-guesses=5"),
+    ],
 )
 def test_what_needs_all_candidates_is_refused_in_a_sample(atdp: Atdp, leaky: Leaky, option: tuple[str, ...]) -> None:
     ended = atdp("audit-canary", leaky.model, "--manifest", leaky.manifest, "--ranking", "sampled", *option)

@@ -179,12 +179,23 @@ def test_the_same_insecure_seed_gives_the_same_weights_and_is_stamped(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
     for name in ("a", "b"):
-        options = ["--data", corpus, "-o", tmp_path / name, "--epochs", "1", "--insecure-seed", "1", "--threads", "1"]
+        options = [
+            "--data",
+            corpus,
+            "-o",
+            tmp_path / name,
+            "--epochs",
+            "1",
+            "--set",
+            "run.insecure-seed=1",
+            "--set",
+            "run.threads=1",
+        ]
         assert atdp("harden", checkpoint_folder, *options, "--recipe", "atdp").code == 0
     seals = [json.loads((tmp_path / name / "privacy_ledger.json").read_text())["seal"] for name in ("a", "b")]
     assert seals[0] == seals[1]
     report = json.loads((tmp_path / "a" / "privacy_report.json").read_text())
-    assert "--insecure-seed" in report["verdict"][-1]
+    assert "run.insecure-seed" in report["verdict"][-1]
     assert "insecure" in report["noise_source"]
 
 
@@ -229,7 +240,7 @@ def test_the_dtype_is_kept_by_default(atdp: Atdp, checkpoint_folder: Path, corpu
     AutoTokenizer.from_pretrained(checkpoint_folder).save_pretrained(half)
     options = ["--data", corpus, "--max-records", "40", "--epochs", "1"]
     assert atdp("harden", half, *options, "-o", tmp_path / "kept").code == 0
-    assert atdp("harden", half, *options, "-o", tmp_path / "told", "--save-dtype", "float32").code == 0
+    assert atdp("harden", half, *options, "-o", tmp_path / "told", "--set", "run.save-dtype=float32").code == 0
     for name, dtype in (("kept", torch.float16), ("told", torch.float32)):
         assert AutoModelForCausalLM.from_pretrained(tmp_path / name).dtype == dtype
 

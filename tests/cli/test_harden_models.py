@@ -53,7 +53,16 @@ def private_steps(folder: Path) -> int:
 @pytest.mark.ci
 def test_an_encoder_decoder_model_trains_on_pairs(atdp: Atdp, t5_folder: Path, pairs: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    options = ["--source-field", "source", "--text-field", "target", "--noise-multiplier", "0.5", *PAPER, *QUICK]
+    options = [
+        "--set",
+        "run.source-field=source",
+        "--text-field",
+        "target",
+        "--noise-multiplier",
+        "0.5",
+        *PAPER,
+        *QUICK,
+    ]
     planned = atdp("harden", t5_folder, "--data", pairs, *options, "--dry-run", "--json").json
     ended = atdp("harden", t5_folder, "--data", pairs, "-o", out, *options, "--json")
     assert ended.code == 0
@@ -73,7 +82,10 @@ def test_an_encoder_decoder_model_trains_on_pairs(atdp: Atdp, t5_folder: Path, p
 def test_an_encoder_decoder_model_needs_to_know_what_to_read(
     atdp: Atdp, t5_folder: Path, pairs: Path, tmp_path: Path
 ) -> None:
-    for options, words in ((("--text-field", "target"), "--source-field"), (("--source-field", "source"), "text")):
+    for options, words in (
+        (("--text-field", "target"), "run.source-field"),
+        (("--set", "run.source-field=source"), "text"),
+    ):
         ended = atdp("harden", t5_folder, "--data", pairs, "-o", tmp_path / "out", *options, *QUICK)
         assert ended.code == 2
         assert words in ended.err
@@ -83,7 +95,7 @@ def test_an_encoder_decoder_model_needs_to_know_what_to_read(
 def test_a_causal_model_has_no_use_for_a_source(
     atdp: Atdp, checkpoint_folder: Path, pairs: Path, tmp_path: Path
 ) -> None:
-    fields = ("--source-field", "source", "--text-field", "target")
+    fields = ("--set", "run.source-field=source", "--text-field", "target")
     ended = atdp("harden", checkpoint_folder, "--data", pairs, "-o", tmp_path / "out", *fields, *QUICK)
     assert ended.code == 2
     assert "no encoder" in ended.err
@@ -114,9 +126,14 @@ def test_a_merged_adapter_is_a_whole_model_that_says_the_same(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
     apart, whole = tmp_path / "apart", tmp_path / "whole"
-    options = ("--lora-rank", "2", "--learning-rate", "0.01", "--insecure-seed", "4", *FEW)
+    options = ("--lora-rank", "2", "--learning-rate", "0.01", "--set", "run.insecure-seed=4", *FEW)
     assert atdp("harden", checkpoint_folder, "--data", corpus, "-o", apart, *options).code == 0
-    assert atdp("harden", checkpoint_folder, "--data", corpus, "-o", whole, "--merge-adapter", *options).code == 0
+    assert (
+        atdp(
+            "harden", checkpoint_folder, "--data", corpus, "-o", whole, "--set", "run.merge-adapter=true", *options
+        ).code
+        == 0
+    )
     assert (whole / "model.safetensors").is_file()
     assert not (whole / "adapter_config.json").exists()
     ids = torch.tensor([random.Random(0).sample(range(300), 12)])
@@ -125,7 +142,7 @@ def test_a_merged_adapter_is_a_whole_model_that_says_the_same(
 
 
 def test_there_must_be_an_adapter_to_merge(atdp: Atdp, checkpoint_folder: Path, corpus: Path) -> None:
-    ended = atdp("harden", checkpoint_folder, "--data", corpus, "--merge-adapter", "--dry-run")
+    ended = atdp("harden", checkpoint_folder, "--data", corpus, "--set", "run.merge-adapter=true", "--dry-run")
     assert ended.code == 2
     assert "no adapter to merge" in ended.err
 
@@ -155,12 +172,12 @@ def test_layers_may_compute_in_bfloat16(
         options = (
             "--recipe",
             recipe,
-            "--compute-dtype",
-            precision,
-            "--insecure-seed",
-            "9",
-            "--save-dtype",
-            "float32",
+            "--set",
+            "run.compute-dtype=precision",
+            "--set",
+            "run.insecure-seed=9",
+            "--set",
+            "run.save-dtype=float32",
             *FEW,
         )
         assert atdp("harden", checkpoint_folder, "--data", corpus, "-o", out, *options).code == 0

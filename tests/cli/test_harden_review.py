@@ -11,7 +11,18 @@ from atdp_cli.events import Event, Notify, ReviewQueued
 from atdp_cli.hardening import run as reviewing
 from atdp_cli.hardening.encode import encode
 
-OPTIONS = ["--recipe", "atdp", "--epochs", "3", "--tier", "low-entity", "--insecure-seed", "1", "--store", "none"]
+OPTIONS = [
+    "--recipe",
+    "atdp",
+    "--epochs",
+    "3",
+    "--tier",
+    "low-entity",
+    "--set",
+    "run.insecure-seed=1",
+    "--store",
+    "none",
+]
 
 
 @pytest.mark.ci
@@ -48,7 +59,7 @@ def test_a_queue_an_epoch_and_lists_that_act_from_the_next_one(
         monkeypatch.setattr("sys.stdin", stream)
         code = run(
             [str(part) for part in ["harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "out", *OPTIONS]]
-            + ["--review-each-epoch", "--review-share", "0.4", "-q"]
+            + ["--review-each-epoch", "--set", "run.review-share=0.4", "-q"]
         )
     assert code == 0
     assert len(queued) == 3

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from atdp_cli.cli.app import COMMANDS, load_command, make_command, run
-from atdp_cli.cli.generate import option_groups
+from atdp_cli.cli.generate import command_groups
 from atdp_cli.cli.help import MOST, has_short_help
 from atdp_cli.corpus.spans import Tier
 from atdp_cli.settings import declared, flags
@@ -32,8 +32,8 @@ def shown(text: str) -> set[str]:
 
 
 def declared_flags(name: str) -> set[str]:
-    options = [each for group in option_groups(load_command(name)).values() for each in declared(group)]
-    return {flags(field, option)[0] for field, _, option in options if not option.argument}
+    options = [each for group in command_groups(load_command(name)) for each in declared(group)]
+    return {flags(field, option)[0] for field, _, option in options if option.flag and not option.argument}
 
 
 @pytest.mark.parametrize("name", SHORT)
@@ -58,7 +58,7 @@ def test_help_comes_back_whole_after_it_was_short() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_bracket_of_a_help_text_is_taken_for_markup(name: str) -> None:
     _, whole, _ = said(name, "--help-all" if name in SHORT else "--help")
-    options = [each for group in option_groups(load_command(name)).values() for each in declared(group)]
+    options = [each for group in command_groups(load_command(name)) for each in declared(group)]
     brackets = {mark for _, field, _ in options for mark in re.findall(r"\[[\w:.-]+\]", field.description or "")}
     assert {mark for mark in brackets if mark not in whole} == set()
     assert "\\[" not in whole
@@ -82,9 +82,9 @@ def completed(line: str) -> set[str]:
         ("atdp harden m --tier ", set(Tier)),
         ("atdp detect c --tier high-e", {"high-entity"}),
         ("atdp detect c --entities PERS", {"PERSON"}),
-        ("atdp redact c --exclude PERSON,PHO", {"PERSON,PHONE"}),
+        ("atdp redact c --entities PERSON,PHO", {"PERSON,PHONE"}),
         ("atdp audit-canary m --fail-on ranks,ex", {"ranks,extraction"}),
-        ("atdp harden m --max-win", {"--max-windows-per-unit"}),
+        ("atdp harden m --max-rec", {"--max-records"}),
         ("atdp aud", {"audit-canary", "audit-corpus"}),
     ],
 )
@@ -97,7 +97,7 @@ def test_a_shell_completes_names_and_all_options(line: str, expected: set[str]) 
     [
         ("hardn m", "Did you mean 'harden'?"),
         ("harden m --teir low-entity", "Did you mean --tier or"),
-        ("harden m --max-window 3", "Did you mean --max-windows-per-unit"),
+        ("harden m --data c --set run.max-window=3", "Did you mean max-windows"),
         ("harden m --tier low", "Did you mean low-entity or low-contextual?"),
         ("redact c -o o --style nubered", "Did you mean numbered?"),
         ("account --recipe redactd+atdp --records 9", "Did you mean redacted?"),

@@ -22,11 +22,11 @@ def test_conversations_are_held_out_whole(atdp: Atdp, checkpoint_folder: Path, c
     valid.write_text("\n".join(lines[57:60]) + "\n")
     rest.write_text("\n".join(lines[:57] + lines[60:]) + "\n")
     run = ("harden", checkpoint_folder, "--recipe", "base", "-q")
-    assert atdp(*run, "--data", chats, "--holdout-by", "blank-line", "-o", tmp_path / "by").code == 0
+    assert atdp(*run, "--data", chats, "--set", "run.holdout-by=blank-line", "-o", tmp_path / "by").code == 0
     assert atdp(*run, "--data", rest, "--eval-data", valid, "-o", tmp_path / "given").code == 0
     assert perplexity(tmp_path / "by.private") == perplexity(tmp_path / "given.private")
     report = json.loads((tmp_path / "by" / "privacy_report.json").read_text())
     assert (report["records"], report["held_out"]) == (87, 3)
-    refused = atdp(*run, "--data", chats, "--holdout-by", "user", "-o", tmp_path / "no")
+    refused = atdp(*run, "--data", chats, "--set", "run.holdout-by=user", "-o", tmp_path / "no")
     assert refused.code == 2
-    assert "--holdout-by user names a field" in " ".join(refused.err.split())
+    assert "run.holdout-by=user names a field" in " ".join(refused.err.split())

@@ -70,7 +70,15 @@ def test_a_run_computes_each_once(
     calls, hashed = (request.getfixturevalue(name) for name in ("calls", "hashed"))
     model, manifest = start / "model", start / "canaries.json"
     options = ["--manifest", manifest, "--reference", checkpoint_folder, "--resume"]
-    options += ["--max-perplexity-increase", "1e9%", "--review-each-epoch", "--review-share", 0.05, "--store", "none"]
+    options += [
+        "--max-perplexity-increase",
+        "1e9%",
+        "--review-each-epoch",
+        "--set",
+        "run.review-share=0.05",
+        "--store",
+        "none",
+    ]
     options += ["--recipe", "anchored", "--tier", "low-entity", "--epochs", 1, "-q"]
     assert atdp("harden", model, "--data", start / "planted.txt", "-o", start / "out", *options).code == 0
     assert calls == dict.fromkeys(ONCE, 1)

@@ -74,8 +74,8 @@ def test_the_papers_mechanism_is_that_of_an_independent_loop(
     ]
     (tmp_path / "spans.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     data = ["--data", tmp_path / "corpus.txt", "--spans", tmp_path / "spans.jsonl", "-o", tmp_path / "out"]
-    options = ["--recipe", "atdp", "--insecure-seed", SEED, "--epochs", EPOCHS, "--device", "cpu"]
-    assert atdp("harden", checkpoint_folder, *data, *options, "--threads", 1, "-q").code == 0
+    options = ["--recipe", "atdp", "--set", f"run.insecure-seed={SEED}", "--epochs", EPOCHS, "--device", "cpu"]
+    assert atdp("harden", checkpoint_folder, *data, *options, "--set", "run.threads=1", "-q").code == 0
     actual = dict(AutoModelForCausalLM.from_pretrained(tmp_path / "out").named_parameters())
 
     model = AutoModelForCausalLM.from_pretrained(checkpoint_folder).eval()

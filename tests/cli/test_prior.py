@@ -28,7 +28,7 @@ def again(atdp: Atdp, tmp_path: Path) -> Harden:
     """Harden what is in `out` once more."""
 
     def run(data: Path, *options: object, model: str = "out", out: str = "again") -> Ended:
-        named = ("--data", data, "-o", tmp_path / out, "--threads", 1, "--insecure-seed", 1)
+        named = ("--data", data, "-o", tmp_path / out, "--set", "run.threads=1", "--set", "run.insecure-seed=1")
         return atdp("harden", tmp_path / model, *named, *options)
 
     return run

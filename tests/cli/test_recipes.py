@@ -41,21 +41,21 @@ def plan(ended: Ended) -> Any:
                 "redacted+atdp",
                 "--target-epsilon",
                 "3",
-                "--unflagged-weight",
-                "record",
+                "--set",
+                "run.unflagged-weight=record",
                 "--set",
                 "redacted.optimizer=sgd",
             ],
             marks=pytest.mark.deep,
         ),
-        ["atdp+noise", "--sigma-max", "2.5", "--jitter-seed", "4", "--set", "atdp.jitter=0.7,1.4"],
+        ["atdp+noise", "--set", "run.sigma-max=2.5", "--set", "run.jitter-seed=4", "--set", "atdp.jitter=0.7,1.4"],
     ],
     ids=lambda options: options[0],
 )
 def test_a_run_from_the_file_that_a_run_wrote_is_the_same_run(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path, options: list[str]
 ) -> None:
-    shared = ["--data", corpus, "--insecure-seed", "1", "--threads", "1", "--max-records", "60"]
+    shared = ["--data", corpus, "--set", "run.insecure-seed=1", "--set", "run.threads=1", "--max-records", "60"]
     first = [*shared, "--epochs", "2", "--recipe", *options, "--tier", "low-entity", "--json"]
     planned = atdp("harden", checkpoint_folder, *first, "-o", tmp_path / "a", "--dry-run")
     assert atdp("harden", checkpoint_folder, *first, "-o", tmp_path / "a").code == 0
@@ -113,7 +113,7 @@ def run_file(tmp_path: Path, run: dict[str, str]) -> Path:
 
 def written(atdp: Atdp, model: Path, corpus: Path, out: Path, *options: object) -> dict[str, Any]:
     """The options that a run has used, as its own recipe file says them."""
-    shared = ["--data", corpus, "-o", out, "--max-records", "60", "--force", "--threads", "1"]
+    shared = ["--data", corpus, "-o", out, "--max-records", "60", "--force", "--set", "run.threads=1"]
     ended = atdp("harden", model, *shared, *options)
     assert ended.code == 0, ended.err
     return read_recipe(out / "recipe.toml").run.given()
@@ -131,8 +131,8 @@ def test_options_of_the_file_apply_where_the_command_line_is_silent(
     assert written(atdp, checkpoint_folder, corpus, tmp_path / "o", "--recipe", file) == expected
     assert json.loads((tmp_path / "o" / "privacy_report.json").read_text())["recipe"] == "of my own"
     # A default that is spelled out is said all the same.
-    given = ["--tier", "high-contextual", "--privacy-unit", "line", "--max-windows-per-unit", "8"]
-    given += ["--jitter-seed", "0", "--delta", "1e-6", "--lora-rank", "3"]
+    given = ["--tier", "high-contextual", "--privacy-unit", "line", "--set", "run.max-windows=8"]
+    given += ["--set", "run.jitter-seed=0", "--delta", "1e-6", "--lora-rank", "3"]
     actual = written(atdp, checkpoint_folder, corpus, tmp_path / "o", "--recipe", file, *given)
     assert list(actual.values()) == ["high-contextual", "line", 8, 3, 1e-6, 0]
 

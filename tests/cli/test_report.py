@@ -26,7 +26,17 @@ def audited(tmp_path_factory: pytest.TempPathFactory, checkpoint_folder: Path, l
     from atdp_cli.cli.app import run
 
     out = tmp_path_factory.mktemp("audited") / "out"
-    options = ["--data", leaky.corpus, "--manifest", leaky.manifest, "--epochs", "1", "--insecure-seed", "1", "-q"]
+    options = [
+        "--data",
+        leaky.corpus,
+        "--manifest",
+        leaky.manifest,
+        "--epochs",
+        "1",
+        "--set",
+        "run.insecure-seed=1",
+        "-q",
+    ]
     assert run([str(part) for part in ["harden", leaky.model, *options, "-o", out]]) == 0
     arguments = ["audit-canary", out, leaky.model, checkpoint_folder, "--manifest", leaky.manifest]
     options = ["--reference", checkpoint_folder, "--attacks", "extraction", "--json", "-q"]
@@ -81,7 +91,9 @@ def test_the_card_is_one_that_the_hub_reads(out: Path) -> None:
 
 def test_the_command_line_is_reported_with_and_without_paths(out: Path, leaky: Leaky) -> None:
     public = json.loads((out / "privacy_report.json").read_text())["command"]
-    expected = "atdp harden MODEL --data DATA --manifest MANIFEST --epochs 1 --output OUTPUT --insecure-seed 1 --quiet"
+    expected = (
+        "atdp harden MODEL --data DATA --manifest MANIFEST --epochs 1 --output OUTPUT --set run.insecure-seed=1 --quiet"
+    )
     assert sorted(public) == sorted(expected.split())
     whole = json.loads((out.with_name("out.private") / "privacy_report.json").read_text())["command"]
     assert len(whole) == len(public)

@@ -18,7 +18,7 @@ from tests.hardening.test_kills import STEPS, check_done, command
 @pytest.fixture
 def line(checkpoint_folder: Path, corpus: Path, span_file: Path) -> list[object]:
     """A run of 24 steps that saves nothing by itself."""
-    return [*command(checkpoint_folder, corpus, span_file), "--checkpoint-every", "0"]
+    return [*command(checkpoint_folder, corpus, span_file), "--set", "run.checkpoint-every=0"]
 
 
 @pytest.mark.ci
@@ -101,7 +101,7 @@ def test_a_disk_that_is_full_at_any_file_leaves_what_can_be_resumed(
 
 def test_options_that_make_no_sense(atdp: Atdp, line: list[object], tmp_path: Path) -> None:
     for minutes in ("-1", "nan"):
-        refused = atdp(*line, "-o", tmp_path / OUT, "--checkpoint-every", minutes)
+        refused = atdp(*line, "-o", tmp_path / OUT, "--set", f"run.checkpoint-every={minutes}")
         assert refused.code == 2
         assert "checkpoint-every" in refused.err
     assert not list(tmp_path.iterdir())

@@ -52,8 +52,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *LOW,
         "--review",
         folder / "queue.jsonl",
-        "--review-share",
-        "1",
+        "--set",
+        "run.review-share=1",
         "--json",
         "-q",
     ]
@@ -94,7 +94,7 @@ def test_detect_queues_sentences_with_their_spans_masked(queue: Path, tmp_path: 
 def test_detect_writes_the_same_spans_with_a_queue_as_without(atdp: Atdp, corpus: Path, tmp_path: Path) -> None:
     spans, path = tmp_path / "spans.jsonl", tmp_path / "q.jsonl"
     plain = atdp("detect", corpus, *LOW)
-    ended = atdp("detect", corpus, *LOW, "-o", spans, "--json", "--review", path, "--review-share", "0.1")
+    ended = atdp("detect", corpus, *LOW, "-o", spans, "--json", "--review", path, "--set", "run.review-share=0.1")
     assert spans.read_text() == plain.out
     reported = ended.json["review"]
     strata = [row["stratum"] for row in rows(path)]
@@ -113,10 +113,10 @@ def test_detect_refuses_what_cannot_be_queued(atdp: Atdp, corpus: Path, tmp_path
     path = tmp_path / "q.jsonl"
     path.write_text("kept")
     for options, said in (
-        (["--review-share", "0.5"], "--review-share goes with --review"),
+        (["--set", "run.review-share=0.5"], "run.review-share goes with --review"),
         (["--review", path], "--force"),
         (["--review", tmp_path / "no" / "q"], "is not a folder"),
-        (["--review", tmp_path / "new", "--review-share", "0"], "review-share is 0.0"),
+        (["--review", tmp_path / "new", "--set", "run.review-share=0"], "review-share is 0.0"),
         (["--review", tmp_path / "new", "-o", tmp_path / "new"], "the same file"),
         (["--review", corpus, "--force"], "the corpus itself"),
     ):
@@ -243,7 +243,7 @@ def test_a_corpus_from_standard_input_is_named_later(
     path, corpus = tmp_path / "q.jsonl", tmp_path / "mail.txt"
     corpus.write_text(TEXT)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
-    assert atdp("detect", "-", *LOW, "--review", path, "--review-share", "1").code == 0
+    assert atdp("detect", "-", *LOW, "--review", path, "--set", "run.review-share=1").code == 0
     assert "--data" in answer(path, typed="d 1\n").err
     assert answer(path, "--data", corpus, typed="d 1\nk\n").code == 0
     assert (tmp_path / "q.allow.txt").read_text() == "emma.clarke@example.org\n"
@@ -255,8 +255,12 @@ def test_the_commands_that_a_review_names_have_the_settings_of_its_detector(
 ) -> None:
     corpus, path = tmp_path / "chat.txt", tmp_path / "q.jsonl"
     corpus.write_text("ZORG: Emma Clarke is here since 1956\nZORG: Maria lives in Berlin\n")
-    options = ["--exclude", "DATE,GPE", *map(str, detector(tmp_path, speaker_labels=["ZORG"], min_confidence=0.5))]
-    assert atdp("detect", corpus, *LOW, *options, "--review", path, "--review-share", "1").code == 0
+    options = [
+        "--set",
+        "run.exclude=DATE,GPE",
+        *map(str, detector(tmp_path, speaker_labels=["ZORG"], min_confidence=0.5)),
+    ]
+    assert atdp("detect", corpus, *LOW, *options, "--review", path, "--set", "run.review-share=1").code == 0
     ended = answer(path, typed="m lives\nk\n" * 9)
     commands = [line.split() for line in ended.err.splitlines() if line.startswith(("  atdp detect", "  atdp harden"))]
     assert len(commands) == 2

@@ -63,7 +63,7 @@ def test_a_line_that_changed_is_read_again(atdp: Atdp, corpus_file: Path, tmp_pa
     out = tmp_path / "spans.jsonl"
     atdp("detect", corpus_file, "-o", out)
     corpus_file.write_text("A new line about Maria.\n" + corpus_file.read_text())
-    assert atdp("detect", corpus_file, "-o", out, "--force", "--workers", "1").code == 0
+    assert atdp("detect", corpus_file, "-o", out, "--force", "--set", "run.workers=1").code == 0
     assert read[0].texts == len(LINES) + 1
 
 

@@ -187,9 +187,9 @@ def test_what_has_no_speaker_is_one_line(tmp_path: Path) -> None:
     actual = list(read_records(path, unit="paragraph", turns=TURNS, on_error=kept.append))
     assert ([record.text for record in actual], len(kept)) == (["a", "b"], 1)
     for unit, turns, said in (
-        ("line", TURNS, "--turns reads paragraphs of plain text"),
-        ("paragraph", "(SYS):", "--turns names no role"),
-        ("paragraph", "(?P<user>", "--turns is no regular expression"),
+        ("line", TURNS, "run.turns reads paragraphs of plain text"),
+        ("paragraph", "(SYS):", "run.turns names no role"),
+        ("paragraph", "(?P<user>", "run.turns is no regular expression"),
     ):
         with pytest.raises(AtdpError, match=said):
             list(read_records(path, unit=unit, turns=turns))

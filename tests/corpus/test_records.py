@@ -200,7 +200,7 @@ def test_missing_files_and_folders_are_refused_at_once(tmp_path: Path) -> None:
         ("c.txt", {"unit": "user"}, "names a field, and .* is plain text"),
         ("c.jsonl", {"unit": "paragraph"}, "is for plain text, and .* is JSON Lines"),
         ("c.jsonl", {"unit": "document"}, "is for plain text"),
-        ("c.jsonl", {"unit": "user", "id_field": "key"}, "--id-field does not go with"),
+        ("c.jsonl", {"unit": "user", "id_field": "key"}, "run.id-field does not go with"),
     ],
 )
 def test_units_that_do_not_go_with_the_format(tmp_path: Path, name: str, options: dict[str, Any], message: str) -> None:

@@ -140,7 +140,7 @@ def audited(
     )
     training = ("--epochs", EPOCHS, "--learning-rate", LEARNING_RATE, "--set", "dp-sgd.optimizer=sgd")
     with broken(engine, noise):
-        atdp("harden", base, *data, *privacy, *training, "--insecure-seed", seed, "-o", model, "-q")
+        atdp("harden", base, *data, *privacy, *training, "--set", f"run.insecure-seed={seed}", "-o", model, "-q")
     actual = atdp("audit-canary", model, "--manifest", manifest, "--reference", base, "--json", "-q", allowed=(0, 1, 4))
     [entry] = json.loads(actual)["models"]
     return {

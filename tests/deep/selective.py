@@ -184,7 +184,19 @@ def play_on_model(world: World, seed: int, folder: Path) -> dict[str, Played]:
         "public",
     )
     training = ("--recipe", "fitted-decoys", "--epochs", 3, "--learning-rate", "5e-3", "--batch-size", 64)
-    atdp("harden", world.base, *data, *training, "--delta", DELTA, "--insecure-seed", seed, "-o", model, "-q")
+    atdp(
+        "harden",
+        world.base,
+        *data,
+        *training,
+        "--delta",
+        DELTA,
+        "--set",
+        f"run.insecure-seed={seed}",
+        "-o",
+        model,
+        "-q",
+    )
     audit = ("--manifest", manifest, "--reference", world.base, "--alpha", LEVEL, "--json", "-q")
     [entry] = json.loads(atdp("audit-canary", model, *audit, allowed=(0, 1, 4)))["models"]
     assert all((bound["scope"], bound["delta"]) == ("selective", 0) for bound in entry["epsilon"]), entry["epsilon"]

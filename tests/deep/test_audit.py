@@ -27,7 +27,7 @@ QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart"
 def harden_plainly(model: Path, corpus: Path, out: Path, *, epochs: int, rate: str, seed: int) -> Path:
     """Fine-tunes without protection."""
     options = ["--recipe", "no-dp", "--tier", "low-entity", "--epochs", epochs, "--learning-rate", rate, "-q"]
-    command = ["harden", model, "--data", corpus, "-o", out, "--insecure-seed", seed, *options]
+    command = ["harden", model, "--data", corpus, "-o", out, "--set", f"run.insecure-seed={seed}", *options]
     assert run([str(part) for part in command]) == 0
     return out
 

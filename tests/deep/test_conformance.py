@@ -132,7 +132,19 @@ def ended(
 ) -> subprocess.CompletedProcess[str]:
     """`atdp harden` of the package at `root`."""
     data = ["--data", inputs / "corpus.txt", "--spans", inputs / "spans.jsonl", "--tier", "high-entity"]
-    fixed = ["--epochs", 4, "--threads", 1, "--device", "cpu", "--insecure-seed", 1, "-q", "-o", out]
+    fixed = [
+        "--epochs",
+        4,
+        "--set",
+        "run.threads=1",
+        "--device",
+        "cpu",
+        "--set",
+        "run.insecure-seed=1",
+        "-q",
+        "-o",
+        out,
+    ]
     return subprocess.run(
         command(["harden", inputs / "gpt2", *data, *fixed, *recipe, *more], processes=processes),
         cwd=out.parent,
@@ -165,7 +177,20 @@ def test_a_mutation_of_the_source_ends_the_run(inputs: Path, tmp_path: Path, mut
 
 @pytest.mark.deep
 @pytest.mark.parametrize("recipe", [ATDP, FITTED], ids=" ".join)
-@pytest.mark.parametrize(("processes", "more"), [(1, ()), (2, ()), (2, ("--shard-model",))])
+@pytest.mark.parametrize(
+    ("processes", "more"),
+    [
+        (1, ()),
+        (2, ()),
+        (
+            2,
+            (
+                "--set",
+                "run.shard-model=true",
+            ),
+        ),
+    ],
+)
 def test_the_source_as_it_is_does_not(
     inputs: Path, tmp_path: Path, recipe: Sequence[str], processes: int, more: Sequence[str]
 ) -> None:

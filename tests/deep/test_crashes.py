@@ -48,7 +48,18 @@ def test_kills_of_chains(checkpoint_folder: Path, corpus: Path, span_file: Path,
     """Steps without noise have no lines, so it is the end that is looked at."""
     dice, kills = random.Random(4), 0
     data = ["--data", corpus, "--spans", span_file, "--tier", "low-entity", "--max-records", 60]
-    line = ["harden", checkpoint_folder, *data, "--recipe", recipe, "--epochs", 4, "--checkpoint-every", "1e-4", "-q"]
+    line = [
+        "harden",
+        checkpoint_folder,
+        *data,
+        "--recipe",
+        recipe,
+        "--epochs",
+        4,
+        "--set",
+        "run.checkpoint-every=1e-4",
+        "-q",
+    ]
     while kills < 10:
         process = started([*line, "--resume"], tmp_path)
         process.join(dice.uniform(0, 6))

@@ -105,7 +105,7 @@ def test_audit_of_a_thousand_checkpoints(checkpoint_folder: Path, tmp_path: Path
     write_manifest(tmp_path / "canaries.json", made)
     models = copies(checkpoint_folder, tmp_path / "models")
     command = ["-m", "atdp_cli", "audit-canary", "--manifest", tmp_path / "canaries.json", "--json", "-q"]
-    looks, _ = watched([*command, "--threads", 1, *models], tmp_path / "audit.json")
+    looks, _ = watched([*command, "--set", "run.threads=1", *models], tmp_path / "audit.json")
     entries = json.loads((tmp_path / "audit.json").read_text())["models"]
     assert len(entries) == CHECKPOINTS
     refused = [number for number, entry in enumerate(entries) if entry["verdict"] == "ERROR"]

@@ -74,7 +74,7 @@ def test_errors_come_back_as_what_they_are_and_nothing_stays() -> None:
             second()
         with pytest.raises(RunError, match=rf"before its work was done, {1 + RETRIES} times \(WorkerCrashedError\)"):
             third()
-        with pytest.raises(UsageError, match="Give fewer --threads"):
+        with pytest.raises(UsageError, match=r"Give a smaller run\.threads"):
             submit_to(library, begin_work, "", processors=10_000)
     assert not folder.exists()
     assert dict(os.environ) == before

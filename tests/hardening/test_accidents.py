@@ -219,7 +219,7 @@ def test_a_run_that_fails_before_it_has_a_state_leaves_nothing(place: Place) -> 
 @pytest.mark.ci
 def test_too_small_a_disk_is_refused_before_anything_is_trained(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=32 * 2**20 + 400_000))
-    with pytest.raises(RunError, match="--checkpoint-every 0") as refused:
+    with pytest.raises(RunError, match=r"run\.checkpoint-every=0") as refused:
         run(place.request(checkpoint_every=10.0))
     assert "\n" not in str(refused.value)
     assert not list(place.folder.iterdir())

@@ -78,7 +78,13 @@ def spent(folder: Path) -> list[LedgerEvent]:
 @pytest.fixture
 def line(checkpoint_folder: Path, corpus: Path, span_file: Path) -> list[object]:
     """24 steps of the small checkpoint that are the same whenever they are taken."""
-    return [*command(checkpoint_folder, corpus, span_file), "--insecure-seed", 1, "--save-dtype", "float32"]
+    return [
+        *command(checkpoint_folder, corpus, span_file),
+        "--set",
+        "run.insecure-seed=1",
+        "--set",
+        "run.save-dtype=float32",
+    ]
 
 
 @pytest.mark.ci
@@ -89,7 +95,7 @@ def test_two_processes_write_the_model_of_one(
     alone, sharing = tmp_path / "one", tmp_path / "two"
     alone.mkdir()
     sharing.mkdir()
-    more: list[object] = ["--shard-model"] if sharded else []
+    more: list[object] = ["--set", "run.shard-model=true"] if sharded else []
     assert [ended(process) for process in started(1, line, alone)] == [0]
     assert [ended(process) for process in started(2, [*line, *more], sharing)] == [0, 0], said(sharing, 2)
     for name, expected in weights(alone).items():
@@ -114,7 +120,8 @@ def test_two_processes_write_the_model_of_one(
 def test_a_dead_process_ends_the_run_with_one_message_and_others_go_on(
     started: Started, line: list[object], tmp_path: Path, size_after: int
 ) -> None:
-    private = [argument for argument in line if argument not in ("--insecure-seed", 1)]
+    seed = line.index("run.insecure-seed=1")
+    private = [*line[: seed - 1], *line[seed + 1 :]]
     processes = started(2, private, tmp_path)
     root = tmp_path / f"{OUT}.partial"
     wait_for(lambda: lines_of(root) > 5 or not processes[0].is_alive())

@@ -60,7 +60,7 @@ def test_a_run_with_no_option(tmp_path: Path, checkpoint_folder: Path) -> None:
         "ner of --detector": "not given",
         "crosscheck of --detector": "not given",
         "--review-each-epoch": "not given",
-        "--insecure-seed": "not given",
+        "run.insecure-seed": "not given",
     }
     assert hashes["recipe"].endswith(RUN_TABLE)
     files = (checkpoint_folder / "model.safetensors", checkpoint_folder / "tokenizer.json")
@@ -100,7 +100,7 @@ def test_a_run_with_options(tmp_path: Path, checkpoint_folder: Path) -> None:
         "spacy_pipeline of --detector": installed_pipeline(),
         "crosscheck of --detector": "m, unmasked",
         "--review-each-epoch": "0.9",
-        "--insecure-seed": "1",
+        "run.insecure-seed": "1",
     }
     assert {name: actual[name] for name in expected} == expected
 

@@ -37,7 +37,7 @@ def command(checkpoint: Path, corpus: Path, spans: Path, *more: object) -> list[
         "public",
     ]
     steps = ["--recipe", "dp-sgd", "--epochs", STEPS // 3, "--batch-size", 19]
-    return ["harden", checkpoint, *data, *steps, "--checkpoint-every", "1e-4", "-q", *more]
+    return ["harden", checkpoint, *data, *steps, "--set", "run.checkpoint-every=1e-4", "-q", *more]
 
 
 def check_done(folder: Path, kills: int, *, limit: float | None = None, beside: Path | None = None) -> None:

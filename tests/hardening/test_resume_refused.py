@@ -24,7 +24,7 @@ from tests.small import write_checkpoint
         ({"checkpoint_history": "public"}, "--checkpoint-history was unknown, now it is public"),
         ({"delta": 1e-7}, "`delta = 1e-06`, this one `delta = 1e-07`"),
         ({"max_records": 50}, "records are not the same"),
-        ({"insecure_seed": 2}, "--insecure-seed was 1, now it is 2"),
+        ({"insecure_seed": 2}, "run.insecure-seed was 1, now it is 2"),
         ({"target_epsilon": 3.0}, "recipe"),
         ({"spans": None}, "--spans"),
     ],

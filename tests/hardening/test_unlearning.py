@@ -81,6 +81,6 @@ def test_a_sharded_model_is_refused(place: Place) -> None:
     ranks = Ranks(rank=0, size=2, sharded=True)
     for method in METHODS:
         with pytest.raises(
-            UsageError, match=rf"^Recipe {method} goes with whole models only\. Leave --shard-model out\.$"
+            UsageError, match=rf"^Recipe {method} goes with whole models only\. Leave run.shard-model out\.$"
         ):
             plan_request(place.request(method, ranks=ranks))

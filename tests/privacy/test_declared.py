@@ -85,7 +85,7 @@ def test_it_survives_composition_with_any_ledger(
         composed = compose_ledgers(pair)
         assert DECLARES in composed.events
         assert "selective" not in by_scope(composed)
-        with pytest.raises(BudgetError, match="--accept-declared"):
+        with pytest.raises(BudgetError, match=r"run\.accept-declared"):
             check_seen(composed)
 
 

@@ -255,5 +255,5 @@ def test_several_models_are_said_to_be_several() -> None:
 
 def test_an_insecure_seed_is_called_out() -> None:
     actual = ledger(step(), checkpoint_history="public").model_copy(update={"insecure_seed": True})
-    assert "--insecure-seed" in guarantee_sentences(actual, guarantees(actual))[-1]
-    assert all("--insecure-seed" in guarantee.assumptions[0] for guarantee in guarantees(actual))
+    assert "run.insecure-seed" in guarantee_sentences(actual, guarantees(actual))[-1]
+    assert all("run.insecure-seed" in guarantee.assumptions[0] for guarantee in guarantees(actual))

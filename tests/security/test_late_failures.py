@@ -73,7 +73,18 @@ CANNOT_END: dict[str, Damage] = {
 
 def harden(model: Path, corpus: Path, out: Path, *options: str) -> int:
     """Harden with a recipe that takes two steps; the exit code."""
-    quick = ["--recipe", "no-dp", "--epochs", "1", "--max-records", "40", "--threads", "1", "--insecure-seed", "1"]
+    quick = [
+        "--recipe",
+        "no-dp",
+        "--epochs",
+        "1",
+        "--max-records",
+        "40",
+        "--set",
+        "run.threads=1",
+        "--set",
+        "run.insecure-seed=1",
+    ]
     return run(["harden", str(model), "--data", str(corpus), "-o", str(out), *quick, "-q", *options])
 
 
@@ -85,7 +96,7 @@ def test_a_checkpoint_that_cannot_be_written_is_refused_before_the_first_step(
     shutil.copytree(checkpoint_folder, tmp_path / "model")
     CANNOT_END[name](tmp_path / "model")
     capfd.readouterr()
-    assert harden(tmp_path / "model", corpus, tmp_path / "out", "--checkpoint-every", "0") == 2
+    assert harden(tmp_path / "model", corpus, tmp_path / "out", "--set", "run.checkpoint-every=0") == 2
     said = capfd.readouterr().err
     assert len(said.splitlines()) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]

@@ -174,8 +174,8 @@ def test_bare_options_are_fields_with_their_help() -> None:
         **{"noise-multiplier": float, "clip-norm": float, "sigma-growth": float, "jitter": str, "sigma-max": float},
     }
     assert set(rows) < set(SETTINGS)
-    assert all(row.help and row.option.panel in ("Training", "Privacy") for row in rows.values())
-    assert rows["jitter"].option.metavar == "LOW,HIGH"
+    assert all(row.help for row in rows.values())
+    assert all(row.option.panel in ("Training", "Privacy") for row in rows.values() if row.option.flag)
 
 
 def test_an_optimizer_takes_its_settings_in_any_order() -> None:

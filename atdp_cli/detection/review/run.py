@@ -385,7 +385,7 @@ def next_commands(review: Review) -> tuple[str, ...]:
         return ()
     defaults = Header(corpora=header.corpora, tier=header.tier, review_share=header.review_share)
     reading = [("--privacy-unit", header.unit, defaults.unit), ("--text-field", header.text_field, defaults.text_field)]
-    given = ["--turns", header.turns] if header.turns is not None else []
+    given = ["--set", f"run.turns={header.turns}"] if header.turns is not None else []
     given += ["--tier", header.tier.value]
     given += itertools.chain(*((name, value) for name, value, default in reading if value != default))
     given += itertools.chain(*((f"--{name}", value) for name, value in header.options.items()))

@@ -97,7 +97,7 @@ def select_engine(
             notify(ChoiceWarning(what="engine", reason=f"{name}; refused were {'; '.join(refused)}"))
         return SelectedEngine(name=name, run=in_precision(precision, run), refused=tuple(refused), precision=precision)
     reason = refused[0].removeprefix(f"{wanted}: ")
-    raise InputError(f"Engine {wanted} does not fit this model: {reason}.", "Use --clipping auto.")
+    raise InputError(f"Engine {wanted} does not fit this model: {reason}.", "Use --set run.clipping=auto.")
 
 
 def _sharded(
@@ -110,10 +110,14 @@ def _sharded(
     precision: Precision,
 ) -> SelectedEngine:
     if wanted not in ("auto", "ghost"):
-        raise InputError(f"Engine {wanted} needs every parameter whole.", "Use --clipping auto, or no --shard-model.")
+        raise InputError(
+            f"Engine {wanted} needs every parameter whole.", "Use --set run.clipping=auto, or no run.shard-model."
+        )
     fitting = _fitting(model, "ghost", partial(ghost.clipped_sum, ranks=ranks), precision)
     if isinstance(fitting, str):
-        raise InputError(f"This model cannot be sharded: ghost does not fit it, {fitting}.", "Leave --shard-model out.")
+        raise InputError(
+            f"This model cannot be sharded: ghost does not fit it, {fitting}.", "Leave run.shard-model out."
+        )
     tokens, effect = _independent(model, fitting, tokens, notify, ranks=ranks, precision=precision)
     run = _stating(partial(fitting, tokens=tokens), effect)
     return SelectedEngine(name="ghost", run=in_precision(precision, run), precision=precision)
@@ -160,7 +164,7 @@ def _independent(
         raise InputError(
             f"On this device a record's gradient in {precision} is not the same twice, so the noise that it needs is "
             "not known.",
-            "Use another device" + (", or leave --compute-dtype out." if precision == "bfloat16" else "."),
+            "Use another device" + (", or leave run.compute-dtype out." if precision == "bfloat16" else "."),
         )
     reason = f"larger by {stated:.2%} for each record of a step, since this device does not round alike twice"
     notify(ChoiceWarning(what="noise", reason=reason))
@@ -213,7 +217,7 @@ def shrink_on_out_of_memory(engine: BatchedEngine, tokens: int, notify: Notify) 
                 if limit <= 1:
                     raise RunError(
                         "Memory does not hold the gradient of a single record.",
-                        "Use a shorter --privacy-unit, fewer --max-windows-per-unit or a smaller model.",
+                        "Use a shorter --privacy-unit, a smaller run.max-windows or a smaller model.",
                     ) from error
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()

@@ -7,7 +7,7 @@ from pydantic import Field
 from atdp_cli.settings import Option, Share, validated
 from atdp_cli.training.objectives.demands import Demands
 
-_TRAINING = Option(panel="Training", public=True)
+_RARE = Option(flag=False, public=True)
 
 
 @validated
@@ -37,9 +37,9 @@ class Weighted:
     summary: ClassVar[str] = "weighted"
 
     kind: Literal["weighted"] = "weighted"
-    unflagged_weight: Annotated[Share | Literal["record"], _TRAINING] = 0.2
+    unflagged_weight: Annotated[Share | Literal["record"], _RARE] = 0.2
     """w of tokens without a flag: a number, or record (from the record's own share of flagged tokens). Default: 0.2."""
-    target_share: Annotated[float, Field(gt=0, lt=1), _TRAINING] = 0.5
+    target_share: Annotated[float, Field(gt=0, lt=1), _RARE] = 0.5
     """Share of the weight that flagged tokens should carry, for record. Default: 0.5."""
 
     def describe(self) -> str:

@@ -155,7 +155,7 @@ def process_group(*, sharded: bool = False, environment: Mapping[str, str] = os.
         raise UsageError("WORLD_SIZE or LOCAL_RANK is not a number.", "Start with torchrun, or unset them.") from None
     if size == 1:
         if sharded:
-            raise UsageError("--shard-model needs several processes, and there is one.", "Start with torchrun.")
+            raise UsageError("run.shard-model needs several processes, and there is one.", "Start with torchrun.")
         yield ProcessGroup()
         return
     import torch

@@ -117,7 +117,7 @@ CASES = (
     ),
     Case(
         "JSON Lines with a list for an id",
-        detected("c.jsonl", "--id-field", "id"),
+        detected("c.jsonl", "--set", "run.id-field=id"),
         "c.jsonl: line 1: the field id is neither a string nor a",
         write("c.jsonl", '{"text": "a", "id": []}\n'),
     ),

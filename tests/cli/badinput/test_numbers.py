@@ -12,7 +12,8 @@ import pytest
 from typer.models import OptionInfo
 
 from atdp_cli.cli.app import COMMANDS, load_command
-from atdp_cli.cli.generate import generate_options
+from atdp_cli.cli.generate import generate_options, option_groups
+from atdp_cli.settings import declared, flags
 from atdp_cli.training.stage_options import SETTINGS
 from tests.cli.badinput.case import SECRET, line
 from tests.cli.conftest import Atdp
@@ -44,7 +45,7 @@ ITS_OWN = {
         "--review-each-epoch",
     ),
     ("harden", "workers"): UNREAD,
-    ("harden", "target_share"): (*HARDEN, "--unflagged-weight", "record"),
+    ("harden", "target_share"): (*HARDEN, "--set", "run.unflagged-weight=record"),
 }
 """Those for options that go with others."""
 
@@ -78,6 +79,10 @@ def options() -> Iterator[tuple[str, str, str]]:
                     name for option in about if isinstance(option, OptionInfo) for name in option.param_decls or ()
                 ]
                 yield command, parameter.name, next(iter(named), "--" + parameter.name.replace("_", "-"))
+        for group in option_groups(load_command(command)).values():
+            for name, field, option in declared(group):
+                if not option.flag and (numeric(field.annotation) or name in NUMBERS_AS_TEXT):
+                    yield command, name, f"--set={flags(name, option)[0]}"
 
 
 OPTIONS = tuple(options())
