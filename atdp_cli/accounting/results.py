@@ -17,17 +17,17 @@ class EpsilonsEntry(Frozen):
         rdp, paper: null under replace-one adjacency with sampled steps, for which neither has a figure.
     """
 
-    pld: float | Literal["inf"]
-    rdp: Number
-    paper: Number
-    without_amplification: float | Literal["inf"]
+    pld: Number
+    rdp: Number | None
+    paper: Number | None
+    without_amplification: Number
 
 
 class GroupFigure(Frozen):
     """ε of so many records together; null in a scope without a finite figure for one."""
 
     records: int
-    epsilon: Number
+    epsilon: Number | None
 
 
 class ScopeEntry(Frozen):
@@ -45,7 +45,7 @@ class LedgerEpsilon(Frozen):
 
     path: str
     delta: float
-    epsilon: Number
+    epsilon: Number | None
 
 
 class ParametersEntry(Frozen):

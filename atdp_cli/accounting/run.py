@@ -18,7 +18,6 @@ from atdp_cli.accounting.results import (
 )
 from atdp_cli.corpus.spans import DEFAULT_TIER, PAPER_TIER
 from atdp_cli.errors import BudgetError, UsageError
-from atdp_cli.files.documents import json_number, json_numbers
 from atdp_cli.model.hashes import verified_ledger
 from atdp_cli.privacy.accountant import epsilon_pld, epsilons
 from atdp_cli.privacy.compose import compose_ledgers
@@ -280,11 +279,9 @@ def _scope_entry(ledger: Ledger, guarantee: Guarantee, group: int | None) -> Sco
         epsilon=zero
         if guarantee.exact
         else EpsilonsEntry.model_validate(
-            json_numbers(asdict(epsilons(private, ledger.delta, grid=ledger.grid, adjacency=guarantee.adjacency)))
+            asdict(epsilons(private, ledger.delta, grid=ledger.grid, adjacency=guarantee.adjacency))
         ),
-        group=None
-        if group is None
-        else GroupFigure(records=group, epsilon=json_number(_group(ledger, guarantee.scope, group))),
+        group=None if group is None else GroupFigure(records=group, epsilon=_group(ledger, guarantee.scope, group)),
     )
 
 
@@ -300,7 +297,7 @@ def _alone(path: Path, ledger: Ledger) -> LedgerEpsilon:
     """What a ledger's stages with noise spend; None where there are none, which is no promise at all."""
     events = private_events(ledger.events)
     epsilon = epsilon_pld(events, ledger.delta, grid=ledger.grid) if events else None
-    return LedgerEpsilon(path=str(path), delta=ledger.delta, epsilon=json_number(epsilon))
+    return LedgerEpsilon(path=str(path), delta=ledger.delta, epsilon=epsilon)
 
 
 def _stages(plan: Plan) -> tuple[HypotheticalStage, ...]:

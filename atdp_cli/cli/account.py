@@ -6,7 +6,6 @@ from atdp_cli.accounting.request import AccountRequest
 from atdp_cli.accounting.results import AccountSummary, ScopeEntry
 from atdp_cli.cli.console import stdout_console, write_json
 from atdp_cli.cli.help import JsonOptions
-from atdp_cli.files.documents import Number
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,7 +59,7 @@ def _table(summary: AccountSummary, figures: ScopeEntry, *, first: bool) -> Any:
     # An increment is no guarantee, so it is nothing to quote, unless it is all that was asked about.
     first = first and (figures.scope != "increment" or summary.parameters is not None)
     quoted = "PLD (quote this)" if first else "PLD"
-    rows: list[tuple[str, Number]] = [
+    rows: list[tuple[str, float | None]] = [
         (quoted, figures.epsilon.pld),
         ("RDP", figures.epsilon.rdp),
         ("the paper's conversion", figures.epsilon.paper),
@@ -78,7 +77,7 @@ def _table(summary: AccountSummary, figures: ScopeEntry, *, first: bool) -> Any:
     table = Table("accountant", "ε", title=f"{title}. {figures.adjacency}, δ = {figures.delta:g}", title_justify="left")
     table.columns[1].justify = "right"
     for name, value in rows:
-        table.add_row(name, "–" if value is None else rounded_up(float(value)))
+        table.add_row(name, "–" if value is None else rounded_up(value))
     return table
 
 

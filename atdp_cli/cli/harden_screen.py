@@ -1,5 +1,6 @@
 """What `atdp harden` shows: before it trains the plan and what it needs, afterwards the result."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -94,7 +95,7 @@ def show_result(result: "HardenSummary", console: "Console") -> None:
     console.print(f"{result.steps} steps in {_duration(result.seconds)}.")
     console.print(f"Report: {Path(result.output) / HTML_FILE}", soft_wrap=True)
     console.print(f"Keep private: {beside(Path(result.output), PRIVATE)}", soft_wrap=True)
-    if any(each.epsilon == "inf" for each in result.guarantees if each.scope == "end_to_end"):
+    if any(each.epsilon == math.inf for each in result.guarantees if each.scope == "end_to_end"):
         console.print(
             "Not to be called releasable: no finite ε holds end to end. Audit it with atdp audit-canary, or map what "
             "it still knows with atdp audit-corpus."
@@ -104,7 +105,7 @@ def show_result(result: "HardenSummary", console: "Console") -> None:
 def _add_perplexity(table: "Table", perplexity: "BeforeAfter", what: str) -> None:
     for name, entry in (("before", perplexity.before), ("after", perplexity.after)):
         values = (entry.all, entry.sensitive, entry.other)
-        table.add_row(f"{name}{what}", *(figure(None if value is None else float(value)) for value in values))
+        table.add_row(f"{name}{what}", *map(figure, values))
 
 
 def _ranks(ranks: "RanksBeforeAfter") -> "Table":

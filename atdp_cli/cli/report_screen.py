@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from atdp_cli.files.documents import Number
 from atdp_cli.reporting.audit_entry import AuditEntry
 from atdp_cli.reporting.compare import compare, public_of
 from atdp_cli.reporting.document import PrivateReport, PublicReport
@@ -160,7 +159,7 @@ def _planted(audit: AuditEntry) -> int:
     return sum(canary.planted for canary in audit.canaries)
 
 
-def _within(value: Number, interval: tuple[float, float] | None) -> str:
+def _within(value: float | None, interval: tuple[float, float] | None) -> str:
     return render_value(value, "fixed") + ("" if interval is None else f" ({interval[0]:.2f}–{interval[1]:.2f})")
 
 

@@ -10,12 +10,11 @@ import math
 import os
 import platform
 import stat
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, ValidationError, model_validator
 
 from atdp_cli.errors import InputError
 
@@ -157,8 +156,18 @@ LARGEST = 1 << 63
 """A whole number of JSON may have thousands of digits, and every chart and table wants floats."""
 
 
-Number = float | Literal["inf"] | None
-"""A number, "inf", or null: for an ε where no DP stage ran, for a perplexity where there was no such token."""
+def json_number(value: float) -> float | Literal["inf"]:
+    """JSON has no infinity: it is spelt "inf"."""
+    return "inf" if math.isinf(value) else value
+
+
+Number = Annotated[
+    float,
+    # A strict reader of JSON takes no text for a number.
+    BeforeValidator(lambda value: math.inf if value == "inf" else value),
+    PlainSerializer(json_number, return_type=float | Literal["inf"], when_used="json"),
+]
+"""A number that may be infinite, as an ε that holds nowhere; in JSON that is "inf"."""
 
 
 class Frozen(BaseModel):
@@ -171,13 +180,3 @@ class Frozen(BaseModel):
         if any(isinstance(value, int) and abs(value) > LARGEST for value in self.__dict__.values()):
             raise ValueError("A whole number is too large.")
         return self
-
-
-def json_number(value: float | None) -> Number:
-    """JSON has no infinity: it is spelt "inf"."""
-    return "inf" if value is not None and math.isinf(value) else value
-
-
-def json_numbers(values: Mapping[str, float | None]) -> dict[str, Number]:
-    """`json_number` of every value."""
-    return {name: json_number(value) for name, value in values.items()}

@@ -13,7 +13,6 @@ import torch
 from atdp_cli.corpus.record import Record
 from atdp_cli.detection.detect import detect_records
 from atdp_cli.detection.detector import Detector
-from atdp_cli.files.documents import json_number
 from atdp_cli.hardening.encode import Encoding, Windows, encode, flag
 from atdp_cli.hardening.ranked_values import RankedValues, reported_ranks
 from atdp_cli.memorisation.ranks import ComparedRanks
@@ -127,6 +126,6 @@ def surprise(checkpoint: Checkpoint, windows: Windows) -> Surprise:
 def compare_surprise(before: Surprise, after: Surprise) -> tuple[TokenEntry, ...]:
     """The surprise of both models, token by token."""
     return tuple(
-        TokenEntry(text=text, sensitive=flagged, before=json_number(first), after=json_number(second))
+        TokenEntry(text=text, sensitive=flagged, before=first, after=second)
         for text, flagged, first, second in zip(before.tokens, before.sensitive, before.bits, after.bits, strict=True)
     )

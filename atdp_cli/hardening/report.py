@@ -11,7 +11,6 @@ from atdp_cli.detection.crosscheck.request import public_name
 from atdp_cli.detection.detector import human_input
 from atdp_cli.detection.scan import pipeline_name
 from atdp_cli.detection.term_lists import read_terms
-from atdp_cli.files.documents import json_number
 from atdp_cli.hardening.measure import compare_surprise, surprise
 from atdp_cli.hardening.plan import Planned
 from atdp_cli.hardening.request import SettledRequest
@@ -251,7 +250,7 @@ def private_report(
                 processor_seconds=stage.processor_seconds,
                 tokens=stage.tokens,
                 clamped=weighing.clamped,
-                trial_losses=tuple(json_number(trial.loss) for trial in _trials(stage)),
+                trial_losses=tuple(trial.loss for trial in _trials(stage)),
                 trial_p_values=tuple(trial.p_values for trial in _trials(stage) if trial.p_values),
                 unlisted_words=stage.unlisted_words,
                 sensitive_weight=weighing.share,

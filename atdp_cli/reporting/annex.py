@@ -82,8 +82,7 @@ def _epsilons(report: PublicReport) -> tuple[str, ...]:
         + (
             "nothing was spent."
             if guarantee.epsilon is None
-            else f"ε = {rounded_up(float(guarantee.epsilon))} at δ = {guarantee.delta:g}, "
-            f"{guarantee.adjacency} adjacency."
+            else f"ε = {rounded_up(guarantee.epsilon)} at δ = {guarantee.delta:g}, {guarantee.adjacency} adjacency."
         )
         for _, guarantee in stated_guarantees(report)
     )

@@ -100,9 +100,9 @@ class AuditEntry(Frozen):
     threshold: float | None
     null_band: Interval
     canaries: tuple[AuditedCanary, ...]
-    mean: Number
+    mean: Number | None
     mean_interval: Interval | None
-    mean_ratio: Number
+    mean_ratio: Number | None
     mean_ratio_interval: Interval | None
     p: float | None
     p_ratio: float | None

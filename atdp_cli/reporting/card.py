@@ -1,5 +1,6 @@
 """The model card: what it inherits from the checkpoint's card, and its text as escaped Markdown."""
 
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -150,7 +151,7 @@ def render_card(report: PublicReport) -> str:
     """The card as Markdown with Hugging Face metadata."""
     # A finite ε that anyone may rely on; None where nothing of the corpus was read.
     epsilon = next(guarantee.epsilon for guarantee in report.guarantees if guarantee.scope == "end_to_end")
-    finite = isinstance(epsilon, float) and not report.insecure_seed
+    finite = epsilon is not None and math.isfinite(epsilon) and not report.insecure_seed
     return (
         _markdown()
         .get_template("card.md.j2")

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from atdp_cli.files.documents import Number
 from atdp_cli.reporting.document import PrivateReport, PublicReport
 from atdp_cli.reporting.html import VERDICTS, environment, render_value
 from atdp_cli.reporting.stage_facts import SCOPES, engine_used
@@ -126,8 +125,8 @@ _LINES: tuple[tuple[str, Callable[[PublicReport], str]], ...] = (
 
 def _perplexity(field: str) -> Callable[[PrivateReport], str]:
     def value(report: PrivateReport) -> str:
-        before: Number = getattr(report.perplexity.before, field)
-        after: Number = getattr(report.perplexity.after, field)
+        before: float | None = getattr(report.perplexity.before, field)
+        after: float | None = getattr(report.perplexity.after, field)
         return f"{render_value(before, 'fixed')} → {render_value(after, 'fixed')}"
 
     return value

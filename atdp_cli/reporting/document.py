@@ -134,19 +134,19 @@ class DetectorEntry(Frozen):
 class EpsilonEntry(Frozen):
     """ε of all private stages by each accountant, and without amplification, the samples of all steps being known."""
 
-    pld: Number
-    rdp: Number
-    paper: Number
-    without_amplification: Number
+    pld: Number | None
+    rdp: Number | None
+    paper: Number | None
+    without_amplification: Number | None
 
 
 class EpsilonPointEntry(Frozen):
     """ε of what the noisy stages had spent after so many steps, releases before them included."""
 
     step: int
-    pld: Number
-    rdp: Number
-    paper: Number
+    pld: Number | None
+    rdp: Number | None
+    paper: Number | None
 
 
 class SamplingEntry(Frozen):
@@ -174,8 +174,8 @@ class TokenEntry(Frozen):
 
     text: str
     sensitive: bool
-    before: Number
-    after: Number
+    before: Number | None
+    after: Number | None
 
 
 AnnexStatus = Literal["stated", "tested", "not tested", "does not apply"]
@@ -313,7 +313,7 @@ class StagePrivate(Frozen):
     processor_seconds: float
     tokens: int
     clamped: float | None
-    trial_losses: tuple[Number, ...] = ()
+    trial_losses: tuple[Number | None, ...] = ()
     trial_p_values: tuple[tuple[float, ...], ...] = ()
     unlisted_words: tuple[str, ...] = ()
     sensitive_weight: float | None

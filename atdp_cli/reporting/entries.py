@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from atdp_cli.files.documents import Frozen, Number, json_number
+from atdp_cli.files.documents import Frozen, Number
 from atdp_cli.memorisation.results import MapVerdict
 from atdp_cli.privacy.scope import Guarantee
 from atdp_cli.reporting.audit_entry import ScoreName
@@ -12,9 +12,9 @@ from atdp_cli.reporting.audit_entry import ScoreName
 class PerplexityEntry(Frozen):
     """exp of the mean negative log-likelihood a token."""
 
-    all: Number
-    sensitive: Number
-    other: Number
+    all: Number | None
+    sensitive: Number | None
+    other: Number | None
 
 
 class BeforeAfter(Frozen):
@@ -115,7 +115,7 @@ class GuaranteeEntry(Frozen):
     """
 
     scope: Literal["end_to_end", "selective", "declared", "uncounted", "increment"]
-    epsilon: Number
+    epsilon: Number | None
     delta: float
     adjacency: Literal["zero-out", "replace-one"]
     accountant: str | None
@@ -128,7 +128,7 @@ def guarantee_entries(guarantees: Sequence[Guarantee]) -> tuple[GuaranteeEntry, 
     return tuple(
         GuaranteeEntry(
             scope=guarantee.scope,
-            epsilon=json_number(guarantee.epsilon),
+            epsilon=guarantee.epsilon,
             delta=guarantee.delta,
             adjacency=guarantee.adjacency,
             accountant=guarantee.accountant,

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from atdp_cli.files.documents import Number
 from atdp_cli.reporting.audit_entry import AuditedCanary, AuditEntry, ScoreName
 from atdp_cli.reporting.charts import Curve, Panel, chart
 from atdp_cli.reporting.document import PrivateReport, PublicReport
@@ -197,5 +196,5 @@ def norms_figure(report: PrivateReport) -> str | None:
     return chart("Gradient norms over the steps", "The mean L2 norm of the sampled records, before clipping.", [panel])
 
 
-def _number(value: Number) -> float:
-    return float("nan") if value is None else float(value)
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else value

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 
-from atdp_cli.files.documents import json_numbers
 from atdp_cli.privacy.accountant import epsilon_points, epsilons
 from atdp_cli.privacy.ledger import (
     GaussianRelease,
@@ -78,7 +77,7 @@ def fields_from_ledger(ledger: Ledger, guarantees: Sequence[Guarantee], stages: 
 
 def as_entry(entry: type[Entry], figures: "DataclassInstance") -> Entry:
     """Figures as the report lists them."""
-    return entry.model_validate(json_numbers(asdict(figures)))
+    return entry.model_validate(asdict(figures))
 
 
 def _passes(stage: StageEntry) -> float:

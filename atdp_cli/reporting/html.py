@@ -83,19 +83,18 @@ def figure_of(document: dict[str, Any]) -> Callable[[str, str], Markup]:
 
 
 def render_value(value: Any, form: str) -> str:
-    """A number in one of the `FORMS`, ∞ for "inf", a dash for null.
+    """A number in one of the `FORMS`, ∞ where it is infinite, a dash for null.
 
     >>> render_value(2.9981, "epsilon"), render_value("inf", "fixed"), render_value(None, "count")
     ('3.00', '∞', '–')
     """
     if value is None:
         return "–"
-    return "∞" if value == "inf" else FORMS[form](float(value))
+    return "∞" if math.isinf(float(value)) else FORMS[form](float(value))
 
 
-def _bits(*values: float | str | None) -> float:
-    bits = [float(value) for value in values if value is not None]
-    return max((value for value in bits if math.isfinite(value)), default=0.0)
+def _bits(*values: float | None) -> float:
+    return max((value for value in values if value is not None and math.isfinite(value)), default=0.0)
 
 
 @cache

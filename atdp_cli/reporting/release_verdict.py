@@ -55,7 +55,7 @@ def _whole(whole: GuaranteeEntry, unit: str) -> str:
 
 
 def _too_weak(whole: GuaranteeEntry, selective: GuaranteeEntry | None, *, passed: bool) -> str:
-    stated = [entry.epsilon for entry in (whole, selective) if entry is not None and isinstance(entry.epsilon, float)]
+    stated = [entry.epsilon for entry in (whole, selective) if entry is not None and entry.epsilon is not None]
     if finite := [epsilon for epsilon in stated if math.isfinite(epsilon)]:
         return f"ε = {rounded_up(min(finite))} is too weak to rely on: it should be at most {WEAK:g}."
     audit = ", and the passed audit does not make up for that" if passed else ""
@@ -67,11 +67,11 @@ def _no(reason: str) -> ReleaseVerdict:
 
 
 def _holds(guarantee: GuaranteeEntry) -> bool:
-    return isinstance(guarantee.epsilon, float) and 0 <= guarantee.epsilon <= WEAK
+    return guarantee.epsilon is not None and 0 <= guarantee.epsilon <= WEAK
 
 
 def _pair(guarantee: GuaranteeEntry) -> str:
-    return epsilon_delta(float(guarantee.epsilon or 0), guarantee.delta)
+    return epsilon_delta(guarantee.epsilon or 0.0, guarantee.delta)
 
 
 def _audited(verdict: str | None) -> str:

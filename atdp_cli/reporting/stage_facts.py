@@ -3,6 +3,7 @@
 What a report says of engines, noise and accountants goes by these.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 
 from atdp_cli.reporting.document import PublicReport, StageEntry
@@ -69,4 +70,4 @@ def stated_guarantees(report: PublicReport) -> tuple[tuple[int, GuaranteeEntry],
 def accountant_of(report: PublicReport, guarantee: GuaranteeEntry) -> str | None:
     """What gave an ε: an accountant, or that it is exact; None where nothing had to, as with an infinite one."""
     computed = report.epsilon is not None or guarantee.delta == 0
-    return guarantee.accountant if computed and guarantee.epsilon not in (None, "inf") else None
+    return guarantee.accountant if computed and guarantee.epsilon not in (None, math.inf) else None

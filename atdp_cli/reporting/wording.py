@@ -58,8 +58,8 @@ def _extracted(after: AuditEntry) -> str:
     return f" Greedy decoding gives {after.extraction.greedy} of them."
 
 
-def _bits(value: float | str | None) -> str:
-    return "–" if value is None else f"{float(value):.2f}"
+def _bits(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
 
 
 def model_title(report: PublicReport) -> str:

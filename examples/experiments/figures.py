@@ -3,15 +3,17 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
-from atdp_cli.files.documents import Number
 from atdp_cli.privacy.wording import rounded_up
 from atdp_cli.reporting import charts
 from atdp_cli.reporting.charts import Curve
 from atdp_cli.reporting.dotplot import DotPanel, Mark, dot_plot
 
 Interval = tuple[float, float]
+
+Number = float | Literal["inf"] | None
+"""A number as the JSON of reports has it."""
 
 CHANCE = 1 / math.log(2)
 """Bits of exposure that a model without memory has on average."""

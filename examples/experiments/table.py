@@ -12,7 +12,6 @@ import numpy.typing as npt
 from atdp_cli.audit.exposure import bootstrap
 from atdp_cli.audit.hypothesis_tests import fisher
 from atdp_cli.audit.results import DISCOVERABLE_QUERIES
-from atdp_cli.files.documents import Number
 from atdp_cli.files.private import PRIVATE, beside
 from atdp_cli.reporting.document import REPORT_FILE
 from examples.experiments.experiment import (
@@ -28,7 +27,7 @@ from examples.experiments.experiment import (
     prepare,
     run_nodes,
 )
-from examples.experiments.figures import Row, Tokens
+from examples.experiments.figures import Number, Row, Tokens
 from examples.experiments.systems import System
 
 NO_DP = "no-dp"
@@ -243,8 +242,8 @@ def _average(runs: Sequence[Tokens]) -> Tokens:
     )
 
 
-def _mean(values: Sequence[Number]) -> float | None:
-    known = [float(value) for value in values if value is not None]
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else None
 
 

@@ -1,6 +1,7 @@
 """What `atdp_cli` exports: functions that do what their commands do, and that import nothing before they are used."""
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import atdp_cli
 from atdp_cli.errors import AtdpError
 from atdp_cli.events import Event, StepDone
 from atdp_cli.hardening.request import HardenRequest
+from atdp_cli.reporting.entries import GuaranteeEntry
 from tests.cli.conftest import Atdp, atdp
 
 __all__ = ["atdp"]
@@ -72,6 +74,15 @@ def test_a_run_is_that_of_the_command(
     assert [event.step for event in heard if isinstance(event, StepDone)] == list(range(1, result.steps + 1))
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("told", "asked")]
     assert weights[0] == weights[1]
+
+
+def test_an_infinite_epsilon_is_a_float_here_and_a_word_in_json() -> None:
+    whole = GuaranteeEntry(
+        scope="end_to_end", epsilon=math.inf, delta=1e-6, adjacency="zero-out", accountant=None, assumptions=()
+    )
+    assert json.loads(whole.model_dump_json())["epsilon"] == whole.model_dump(mode="json")["epsilon"] == "inf"
+    read = GuaranteeEntry.model_validate_json(whole.model_dump_json(), strict=True)
+    assert (read, read.epsilon) == (whole, math.inf)
 
 
 def test_a_failure_says_what_the_command_says(atdp: Atdp, checkpoint_folder: Path, tmp_path: Path) -> None:

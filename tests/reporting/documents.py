@@ -1,5 +1,6 @@
 """Reports with figures of one's choice, for what renders them."""
 
+import math
 from typing import Any
 
 from atdp_cli.audit.results import Verdict
@@ -126,7 +127,7 @@ def public(*events: LedgerEvent, **fields: Any) -> PublicReport:
             "summary": lay_summary(actual, reported).model_copy(update={"audit": audit_sentence(audits)}),
             "verdict": guarantee_sentences(actual, reported),
             "guarantees": guarantee_entries(reported),
-            "epsilon": EpsilonEntry(pld=2.001, rdp=2.4567, paper=3.1, without_amplification="inf"),
+            "epsilon": EpsilonEntry(pld=2.001, rdp=2.4567, paper=3.1, without_amplification=math.inf),
             "delta": actual.delta,
             "unit": actual.unit,
             "records": actual.records,
@@ -162,7 +163,7 @@ def public(*events: LedgerEvent, **fields: Any) -> PublicReport:
             "sentence": (
                 TokenEntry(text="My", sensitive=False, before=None, after=None),
                 TokenEntry(text=" Emma", sensitive=True, before=13.37, after=15.91),
-                TokenEntry(text="<b>", sensitive=False, before=0.01, after="inf"),
+                TokenEntry(text="<b>", sensitive=False, before=0.01, after=math.inf),
             ),
             "audits": audits,
             "passes": 6.04,
@@ -185,7 +186,7 @@ def private(**fields: Any) -> PrivateReport:
     stages = (
         StagePrivate(
             name="redacted",
-            perplexities=(perplexity, perplexity.model_copy(update={"sensitive": "inf"})),
+            perplexities=(perplexity, perplexity.model_copy(update={"sensitive": math.inf})),
             mean_norms=(),
             not_finite=0,
             seconds=12.3,

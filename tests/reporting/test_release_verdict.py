@@ -1,5 +1,6 @@
 """The verdict on a release: only what a guarantee holds is releasable, and a failed audit rules it out."""
 
+import math
 import re
 
 import pytest
@@ -66,7 +67,7 @@ def test_a_passed_audit_makes_up_for_nothing() -> None:
 
 
 ORDER = ("not-releasable", "flagged-values-only", "releasable")
-EPSILONS = st.one_of(st.none(), st.just("inf"), st.floats(0, 4 * WEAK))
+EPSILONS = st.one_of(st.none(), st.just(math.inf), st.floats(0, 4 * WEAK))
 
 
 def entry(scope: str, epsilon: object) -> GuaranteeEntry:
@@ -83,7 +84,7 @@ def entry(scope: str, epsilon: object) -> GuaranteeEntry:
     )
 
 
-@given(EPSILONS, st.one_of(st.just("inf"), st.floats(0, 4 * WEAK)), st.sampled_from([(), UNSURE, PASSED]))
+@given(EPSILONS, st.one_of(st.just(math.inf), st.floats(0, 4 * WEAK)), st.sampled_from([(), UNSURE, PASSED]))
 def test_noise_added_alone_never_makes_a_model_releasable(
     whole: object, selective: object, audits: tuple[AuditEntry, ...]
 ) -> None:
