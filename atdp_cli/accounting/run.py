@@ -113,7 +113,7 @@ def _adopted(request: AccountRequest) -> AccountRequest:
 def _check_group(group: int) -> None:
     require_at_least("group", group, 1)
     if group > LARGEST_GROUP:
-        raise UsageError(f"group is {group}.", f"Choose at most {LARGEST_GROUP}; or harden with --unit FIELD.")
+        raise UsageError(f"group is {group}.", f"Choose at most {LARGEST_GROUP}; or harden with --privacy-unit FIELD.")
 
 
 def _subject(request: AccountRequest, stages: Recipe | None) -> _Subject:
