@@ -21,20 +21,15 @@ from atdp_cli.errors import UsageError
 
 Positive = Annotated[float, Field(gt=0)]
 
-
 Share = Annotated[float, Field(ge=0, le=1)]
-
 
 LARGEST_NOISE = 1e9
 """Of any noise multiplier that is asked for."""
 
-
 MIN_DELTA = 1e-100
-
 
 CONTRADICTION = "contradiction"
 """Pydantic's name of the error that `contradiction` makes."""
-
 
 _RANGES = {
     "greater_than": "a number above {gt:,.15g}",
@@ -44,7 +39,6 @@ _RANGES = {
     "finite_number": "a finite number",
 }
 
-
 _FORMS = _RANGES | {
     "int_parsing": "a whole number",
     "float_parsing": "a number",
@@ -52,7 +46,6 @@ _FORMS = _RANGES | {
     "literal_error": "{expected}",
 }
 """What to give instead, by pydantic's name of the error."""
-
 
 _T = TypeVar("_T")
 

@@ -16,7 +16,6 @@ from atdp_cli.training.solve import HIGHEST_NOISE, LOWEST_NOISE, SOLVE_TOLERANCE
 
 MAX_STEPS_SOLVED = 10_000_000
 
-
 MIN_RATE_SOLVED = 1e-7
 
 

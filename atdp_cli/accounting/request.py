@@ -15,7 +15,6 @@ from atdp_cli.training.stage_options import stage_group
 
 ASKED, PLANNED, FIGURES = "Hypothetical run", "Hypothetical recipe", "Figures"
 
-
 ADOPTED, LIMITED = "A model trained elsewhere", "Limit"
 
 

@@ -37,7 +37,6 @@ from atdp_cli.training.stage_options import apply_settings, parse_setting, stage
 
 DEFAULT_DELTA = 1e-6
 
-
 LARGEST_GROUP = 1000
 
 

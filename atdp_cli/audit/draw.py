@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 MAX_CANARIES = 100_000
 
-
 MAX_PLANTED = 1_000_000
 """Records with a canary in one corpus."""
 

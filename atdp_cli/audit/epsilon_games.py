@@ -32,15 +32,11 @@ from atdp_cli.replacement.equality import equality_pattern
 CHECKED = 1000
 """Candidates that the detector reads beside the canaries and their mirror images, all of them where there are fewer."""
 
-
 _SEED = 9  # of the candidates that are read: public, so that a claim never depends on the day
-
 
 OTHER_DETECTOR = "its records were flagged by another detector than the one installed here"
 
-
 UNLIKE = "the detector does not flag all candidates alike: their redaction or their shape differs"
-
 
 UNEQUAL = "not all candidates have the same words and numbers equal"
 

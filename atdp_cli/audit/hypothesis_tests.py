@@ -13,16 +13,12 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-
 Flags = npt.NDArray[np.bool_]
-
 
 DRAWS = 199_999
 """Of the joint law of ranks in a sample."""
 
-
 _BLOCK = 512  # rows of draws at a time: what fits a processor's cache is computed three times as quickly
-
 
 _SEED = 5  # of the power's draws; fixed, so that a verdict never changes between two runs
 
@@ -230,19 +226,15 @@ def _tail_inverse(level: float, m: int) -> float:
 MANY = 15
 """Canaries from which the tests have power to spare."""
 
-
 SHARE_OF_BOUNDS, SHARE_OF_FEW = 0.5, 0.02
 """Of alpha, for all bounds together, by many canaries and by few. Ten need almost all of it to find a mean exposure of
 five bits four times in five. Many need a share for their bounds that is above mδ, or no claim with δ can be refuted."""
 
-
 SHARE_OF_ATTACKS, SHARE_OF_ATTACKS_OF_FEW = 0.2, 0.01
 """Of alpha, for the tests of all attacks that are gates together, likewise."""
 
-
 SPARE = 2
 """How many times as many candidates are sampled as a canary of rank 1 needs to be rejected."""
-
 
 Exact = Literal["auto", "always", "never"]
 """Whether canaries are ranked among all candidates: where that is cheap or needed, always, or never."""

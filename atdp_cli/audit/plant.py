@@ -38,11 +38,9 @@ if TYPE_CHECKING:
 
 MAX_CHOICES = 100_000
 
-
 Kind = Literal["secret", "unused-token", "high-perplexity"]
 """What fills the slots: a secret by the template alone, a word of the vocabulary that no record has, or one that the
 model hardly expects there (Panda et al. 2025, "Privacy Auditing of Large Language Models")."""
-
 
 TEMPLATES: dict[Kind, str] = {
     "secret": "My ID is {digits:6}",
@@ -50,7 +48,6 @@ TEMPLATES: dict[Kind, str] = {
     "high-perplexity": "My ID is {choice:high-perplexity}",
 }
 """The default template of each kind."""
-
 
 WORDS_A_CANARY = 10
 """So many candidates a canary there must be, or too many canaries would share a word."""

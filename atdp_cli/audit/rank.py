@@ -98,14 +98,11 @@ def lowest_needed(scores: Scores, lengths: Lengths, longest: int) -> float:
 CHEAP_NODES = 20_000
 """Inner nodes of a pool that is never sampled by itself. GPT-2's tokenizer gives six digits 16,857, Llama's 111,111."""
 
-
 _SCORES = 1
 """Version of a cache file of scores."""
 
-
 MIN_KEPT = 100_000
 """Candidates whose scores by a reference are kept; those of fewer are soon computed."""
-
 
 SPREAD, TOLERANCE = 32, 1e-3
 """How many scores of a cache file are computed again, and by how much they may differ, nats: by the order of sums."""

@@ -10,17 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Count = Annotated[int, Field(ge=0)]
 
-
 Positive = Annotated[int, Field(ge=1)]
-
 
 DISCOVERABLE_QUERIES = 1000
 """A canary is called discoverable where so many samples hold it with probability 1/2 or more (Hayes et al. 2024)."""
 
-
 MIN_POWER = 0.8
 """A pass states the mean exposure that is found so often, and needs so much power against `MEMORISED_BITS`."""
-
 
 CONFIDENCE = 0.95
 """Of the upper limits for the mean exposure by all scores together."""
@@ -37,26 +33,19 @@ class Verdict(StrEnum):
 
 RANKS: Final = "ranks"
 
-
 Attack = Literal["extraction", "membership", "relearning"]
-
 
 Gate = Literal["ranks", "extraction", "membership", "relearning"]
 """What can fail a model beside limits and bounds: the tests by ranks, or the test of an attack."""
 
-
 Conclusion = Literal[Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE]
 """The verdict of a completed audit."""
 
-
 _Repetitions = Annotated[int, Field(ge=1, le=1 << 63)]
-
 
 _Probability = Annotated[float, Field(ge=0, le=1)]
 
-
 _Epsilon = Annotated[float, Field(ge=0)]
-
 
 _Queries = Annotated[float, Field(ge=1)] | None
 """How many samples; None where that passes the largest float."""

@@ -38,7 +38,6 @@ _MODULES = {
     "report": "report",
 }
 
-
 COMMANDS = tuple(_MODULES)
 """Their names, in the order of help."""
 

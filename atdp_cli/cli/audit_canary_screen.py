@@ -14,14 +14,12 @@ if TYPE_CHECKING:
 
 _EXIT_CODES = {Verdict.ERROR: 3, Verdict.FAIL: 1, Verdict.INCONCLUSIVE: 4, Verdict.PASS: 0}
 
-
 _ENDED = {
     Verdict.PASS: "passed",
     Verdict.FAIL: "failed",
     Verdict.INCONCLUSIVE: "inconclusive",
     Verdict.ERROR: "not completed",
 }
-
 
 BAR = 40
 """Characters of the histogram's longest bar."""

@@ -131,7 +131,6 @@ def _show(maps: "Sequence[CorpusMap]", console: "Console", *, as_json: bool, sho
 
 MAX_CHARACTERS = 60
 
-
 NOTES = (
     "nats: above the model's average gain, at the best of its places.",
     "samples: draws after the text before it until even odds that one holds it.",

@@ -6,9 +6,7 @@ _COMMAND = re.compile(r"##(?=vso\[|\[)|::(?=[A-Za-z])")
 """What a CI may take for a command of its own: GitHub `::error::` and `##[error]`, Azure `##vso[…]`. It is looked for
 anywhere in a text, since a terminal's width may put any part of it at the start of a line."""
 
-
 _SECOND = {"##": "#\\x23", "::": ":\\x3a"}
-
 
 _JOINERS = "\u200c\u200d"
 """Parts of letters in some scripts, and harmless."""

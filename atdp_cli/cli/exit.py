@@ -20,13 +20,10 @@ from atdp_cli.errors import AtdpError, InputError, did_you_mean
 
 INTERRUPTED = 130
 
-
 INCOMPLETE = 3
-
 
 UNUSABLE = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM)
 """What the system says of a path that the user gave, and not of the work."""
-
 
 LONGEST_NAME = 100
 """Characters of a path in a message."""
@@ -124,7 +121,6 @@ def drop(stream: TextIO) -> None:
 
 _CHOICE = re.compile(r": '([^']*)' is not one of (.*)")
 
-
 _PLAIN = (
     (re.compile(r"Value error, "), ""),
     (re.compile(r"Input should be a valid integer, .*"), "It takes a whole number."),
@@ -158,7 +154,6 @@ def _with_hint(misuse: typer.TyperException, message: str) -> str:
 
 
 STOPS = (signal.SIGINT, signal.SIGTERM)
-
 
 STOPPING = b"\natdp: stopping after this step; once more to stop at once.\n"
 

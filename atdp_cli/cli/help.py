@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 MOST = 15
 """Options of a command that `--help` shows whole."""
 
-
 _ALL = "--help-all"
 
 

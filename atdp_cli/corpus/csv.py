@@ -27,15 +27,11 @@ from atdp_cli.files.corpus_file import (
 MAX_LINES = 1_000_000
 """Of a row."""
 
-
 _QUOTE = '"'
-
 
 _WITHIN = re.compile('[^"]*(?:""[^"]*)*')
 
-
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w{0,39}", re.ASCII)
-
 
 _NAMES_SHOWN = 20
 

@@ -14,9 +14,7 @@ from atdp_cli.files.documents import RepeatedKeyError, unique_members
 Value = tuple[object, int, int]
 """A value, and where it stands in its line."""
 
-
 _WHITESPACE = re.compile(r"[ \t\n\r]*")
-
 
 _DECODER = json.JSONDecoder(object_pairs_hook=unique_members)
 

@@ -12,10 +12,8 @@ from atdp_cli.files.corpus_file import compression_of, raw_lines
 
 Item = TypeVar("Item")
 
-
 Continues = Callable[[int, bytes], bool]
 """Says of each line in turn, by number and bytes, whether it continues the record of the line before."""
-
 
 _WRITTEN = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
 

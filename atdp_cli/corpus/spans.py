@@ -24,24 +24,18 @@ class Tier(StrEnum):
 DEFAULT_TIER = Tier.LOW_ENTITY
 """Of all that reads a corpus, but for the paper's recipe."""
 
-
 PAPER_TIER = Tier.HIGH_CONTEXTUAL
 """Of the recipe atdp."""
-
 
 Range = tuple[int, int]
 """Characters from start to end (code points, end exclusive) of a record's text."""
 
-
 _RANK = {tier: rank for rank, tier in enumerate(Tier)}
-
 
 CATCH_ALL = frozenset({"NUMBER", "CODE"})
 """Labels of what looks like a number or a code and may be anything."""
 
-
 _LOOSE = frozenset({"PHONE", "GPE"})
-
 
 _SOURCES = ("deny", "pattern", "ner", "pos", "dep", "crosscheck")
 

@@ -14,12 +14,9 @@ from atdp_cli.files.corpus_file import KIND_NAMES, display_name, kind_of
 BUILT_IN_UNITS = ("line", "paragraph", "document")
 """Any other unit is the name of a field whose equal values make one record."""
 
-
 HOLD_OUT_EVERY = 20
 
-
 HOLD_OUT_AT_MOST = 500
-
 
 BLANK_LINE, EACH_RECORD = "blank-line", "record"
 """Values of run.holdout-by that name no field."""

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 DecoyRecipe = Literal["fitted-decoys", "decoys"]
 
-
 COPIES = "Copies"
 
 

@@ -60,7 +60,6 @@ def _drawn(text: str, spans: Sequence[Span], choose: Choose, equality: DecoyEqua
 SPANS = ".spans.jsonl"
 """In the folder while it is written; gone when it appears."""
 
-
 POSITION = 0
 """Of the stage in a run of harden that would draw the same decoys."""
 

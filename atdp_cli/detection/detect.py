@@ -21,7 +21,6 @@ from atdp_cli.replacement.placeholders import pattern_of
 
 _LABEL = re.compile("[A-Z][A-Z0-9_]{0,39}")
 
-
 _OF_ENTITIES = {
     "PERSON": 0.9,
     "PER": 0.9,
@@ -34,9 +33,7 @@ _OF_ENTITIES = {
 }
 """By label: the share of spaCy's entities, and of the tagger's names, that annotators label too."""
 
-
 _OF_PATTERNS = {"NUMBER": 0.9, "CODE": 0.9, "USERNAME": 0.9, "PERSON": 0.9}
-
 
 OTHER_ENTITY, PATTERN, CERTAIN = 0.4, 0.95, 1.0
 
@@ -112,10 +109,8 @@ _ONTONOTES = frozenset(
 # PER and MISC are what many pipelines of other languages call people, and names of no other kind.
 _OTHERS = frozenset({"PER", "MISC", "PROPN", "PRON", "VERB", "SUBJ", "OBJ", "DENY", "CROSSCHECK"})
 
-
 LABELS = _ONTONOTES | IDENTIFIER_LABELS | _OTHERS | frozenset(LABEL_OF.values())
 """Every label of the usual pipelines, of `ner`, the recognisers and the cross-check."""
-
 
 PLACEHOLDERS = pattern_of(LABELS)
 """Matches a placeholder of any style with one of these labels."""

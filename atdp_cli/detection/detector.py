@@ -30,13 +30,10 @@ from atdp_cli.privacy.relation import Flags, HumanInput
 
 NO_STORE = Path("none")
 
-
 GivenOption = Literal["entities", "exclude", "detector"]
-
 
 SCANNED = 200
 """Records, evenly apart by position."""
-
 
 MAX_CHARACTERS = 2000
 """Of a record, from its beginning, so that long ones take no minutes."""

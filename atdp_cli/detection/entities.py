@@ -26,10 +26,8 @@ class EntityMatch(NamedTuple):
 TextWords = tuple[str, Sequence[Range]]
 """A text and the places of spaCy's words in it, white space left out."""
 
-
 FindEntities = Callable[[Sequence[TextWords]], list[list[EntityMatch]]]
 """Finds the entities of each text, in the order of the texts; what it finds in one depends on that one alone."""
-
 
 _THEIRS = {
     "PERSON": "PER NAME PATIENT STAFF DOCTOR HCW FIRSTNAME FIRST_NAME GIVENNAME GIVEN_NAME MIDDLENAME MIDDLE_NAME "
@@ -61,13 +59,10 @@ _THEIRS = {
 }
 """Our label, and what other detectors call the same."""
 
-
 LABEL_OF = {theirs: ours for ours, names in _THEIRS.items() for theirs in (ours, *names.split())}
 """Our label for each that is known; any other is kept."""
 
-
 _LOW_ENTITIES = IDENTIFIER_LABELS | {"PERSON", "ORG", "LOC", "GPE", "FAC", "DATE"}
-
 
 _LONGEST = 40
 """Characters of a label, as files of spans have it."""

@@ -18,9 +18,7 @@ from atdp_cli.settings import require_at_least, require_at_most
 
 Item = TypeVar("Item")
 
-
 MAX_WORKERS = 1024
-
 
 AHEAD = 2
 """Batches a process: one that it reads, and one that waits."""

@@ -23,7 +23,6 @@ SOURCES = (
 )
 """The files and folders of atdp_cli that find spans and correct them."""
 
-
 LIBRARIES = ("spacy", "phonenumbers", "python-stdnum")
 
 

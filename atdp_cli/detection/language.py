@@ -14,22 +14,17 @@ from atdp_cli.corpus.record import Record
 SAMPLE = 20_000
 """Characters that are looked at."""
 
-
 MIN_WORDS = 40
 """In a sample with fewer words no language is told."""
-
 
 MIN_SHARE, LEAD = 0.2, 1.5
 """The share of words that are a language's function words, and how many times as many as of the pipeline's language."""
 
-
 MIN_KINDS = 10
 """Of its function words, so that no single code or keyword makes a language."""
 
-
 LATIN_SHARE = 0.5
 """A sample with fewer Latin letters among its letters is not in a Latin script."""
-
 
 _WORD = re.compile(r"[^\W\d_]+")
 
@@ -65,7 +60,6 @@ LANGUAGES = {
     "vi": Language("Vietnamese", None),
 }
 """Languages in Latin script, by spaCy's code."""
-
 
 SCRIPTS = {
     "CYRILLIC": {"ru": Language("Russian", "ru_core_news_sm"), "uk": Language("Ukrainian", "uk_core_news_sm")},

@@ -18,9 +18,7 @@ from atdp_cli.errors import RunError, UsageError
 
 PRESIDIO = "presidio"
 
-
 _LANGUAGE = "en"
-
 
 _ENTITIES = {
     **dict.fromkeys(("PER", "PERSON"), "PERSON"),
@@ -31,13 +29,11 @@ _ENTITIES = {
 }
 """What presidio makes of spaCy's labels: its default, but with organisations."""
 
-
 _IGNORED = (
     *("CARDINAL", "EVENT", "LANGUAGE", "LAW", "MONEY", "ORDINAL", "PERCENT", "PRODUCT", "QUANTITY", "WORK_OF_ART"),
     *("MISC", ""),
 )
 """Labels of spaCy of which presidio says nothing."""
-
 
 _LIBRARIES = ("presidio-analyzer", "spacy", "tldextract", "phonenumbers", "regex")
 

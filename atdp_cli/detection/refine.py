@@ -19,12 +19,9 @@ from atdp_cli.detection.word_lists import (
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
-
 _TIMES = frozenset({"DATE", "TIME"})
 
-
 _COUNT = r"(?:\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|few|several|couple of|half an?)"
-
 
 _DURATION = re.compile(
     r"(?:(?:up to|at least|at most|more than|less than|no|only|just|about|around|over|under|almost|nearly|within|in|for"
@@ -36,31 +33,23 @@ _DURATION = re.compile(
 )
 """How long something takes, or how long ago it was. Years are left: they may be somebody's age."""
 
-
 _SENTENCE_ENDS = "!?:;…\n>•*"
-
 
 _BESIDE = "\"'“”‘’()[]- \t\r"
 """What may stand between the end of a sentence and the first word of the next."""
 
-
 _GUESSES = frozenset({"PROPN", "PERSON", "PER"})
 """A person's name is in the lists of names, or its words are in no list; the tagger's names are mere guesses."""
-
 
 _TITLES = frozenset({"Dr", "Mr", "Ms", "St", "Mrs", "Rev", "Gen", "Col"})
 """After which, as after an initial, a full stop ends no sentence."""
 
-
 _DRAWN_OUT = re.compile(r"([^\W\d_])\1{3,}|^a?(?:[hjk]+[aeiou]+){3,}[hjk]?$")
 """Four times the same letter, or laughter."""
 
-
 _CAPITALISED = re.compile(r"[^\W\d_][^\W\d_A-Z]+")
 
-
 _NEXT = re.compile(r"[ -]([^\W\d_]+)")
-
 
 _BEFORE = 16
 """How many characters before a word are looked at; quotes and spaces before the first word of a sentence are fewer."""
@@ -187,16 +176,12 @@ def _folded(word: str) -> str:
 
 _GUESSED = frozenset({"ner", "pos", "dep"})
 
-
 _SAME_KIND = {"DATE": ("DATE",), "ADDRESS": ("LOC", "GPE", "FAC")}
-
 
 _NOT_CUT_BY_NUMBERS = frozenset({"DATE", "PERSON", "PER"})
 
-
 _LISTED = frozenset({"PERSON", "GPE", "ORG"})
 """What lists of names and a word before it find: an entity around it stays whole."""
-
 
 _EDGE = " \t\r\n\f\v.,;:!?#=/|<>()[]{}\"'“”‘’*_–—-"
 

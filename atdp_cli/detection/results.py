@@ -11,10 +11,8 @@ from atdp_cli.files.documents import Frozen
 LONGEST_SHAPE = 24
 """Characters of a shape."""
 
-
 COUNTERS = 256
 """Texts that are counted at once. A text's count is too low by at most the number of spans over this."""
-
 
 FREQUENT_SHARE, FEWEST_SPANS = 0.1, 20
 """A text that makes up more than this share of so many spans or more is worth a warning."""

@@ -27,39 +27,29 @@ from atdp_cli.errors import AtdpError, RunError, UsageError
 
 Settings = TypeVar("Settings")
 
-
 Item = TypeVar("Item")
 
-
 Result = TypeVar("Result")
-
 
 Begin = Callable[[Settings], Callable[[Item], Result]]
 """A worker's side of the work: from the settings to what is done with an item. A function of a module."""
 
-
 Submit = Callable[[Item], Callable[[], Result]]
 """Hands an item to a worker, and gives what waits for its result."""
-
 
 THIS_MACHINE = "local"
 """What Ray's library calls a Ray of its own."""
 
-
 AUTO = "auto"
 """The address of the cluster that this machine is part of."""
 
-
 _HOST_PORT = re.compile(r"(?P<host>[\w.-]+|\[[0-9a-fA-F:]+\]):(?P<port>[0-9]{1,5})")
-
 
 RETRIES = 3
 """How often a task is restarted whose worker has ended."""
 
-
 STARTS = 3
 """How often Ray is started: it gives up after 30 seconds, which may be too few on a machine with much else to do."""
-
 
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # Ray would tell its makers about each run
@@ -265,9 +255,7 @@ class Local:
 
 Executor = Local | Ray
 
-
 LOCAL, RAY = "local", "ray"
-
 
 THIS_PROCESS = Local()
 """This process."""

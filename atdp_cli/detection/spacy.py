@@ -11,7 +11,6 @@ from atdp_cli.detection.identifiers.recogniser import IdentifierMatch, Recognise
 # PER is what pipelines of other languages call a person.
 _PEOPLE = frozenset({"PERSON", "PER"})
 
-
 _LOW_ENTITIES = _PEOPLE | frozenset({"ORG", "DATE", "GPE", "LOC", "FAC"})
 
 
@@ -24,19 +23,15 @@ _TIER_OF_POS = {
     "VERB": Tier.HIGH_CONTEXTUAL,
 }
 
-
 _SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass", "nsubj:pass", "csubj:pass")
 
-
 _OBJECTS = ("dobj", "iobj", "dative", "pobj", "oprd", "obj")
-
 
 _LABEL_OF_DEP = dict.fromkeys(_SUBJECTS, "SUBJ") | dict.fromkeys(_OBJECTS, "OBJ")
 
 
 # The article in front, the possessive behind and the quotes around belong to the sentence, not to the name.
 _ARTICLES = frozenset({"the", "a", "an"})
-
 
 _POSSESSIVES = frozenset({"'s", "’s", "'", "’"})
 
@@ -48,10 +43,8 @@ _FORMS_OF_ADDRESS = frozenset(
     | {"professor", "queen", "secretary", "senator", "sergeant", "sir", "vice"}
 )
 
-
 Piece = tuple[str, str]
 """A text for spaCy, and one for the recognisers: where a record is cut, they see it whole with its first piece."""
-
 
 SpanFields = tuple[int, int, str, str, Tier]
 """The fields of a `Span`: cheaper than one to send from process to process."""

@@ -12,18 +12,13 @@ from atdp_cli.detection.word_lists import all_names, common_words, given_names, 
 
 _PLAIN = ("fields", "links", "roles")
 
-
 _WORD = r"[^\W\d_]{1,20}(?:['’-][^\W\d_]{1,20})?"
-
 
 _NUMBER = r"[ _#-]{0,2}\d{1,3}"
 
-
 _TIME = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,3})?)?(?:\ ?[AaPp]\.?[Mm]\.?(?!\w))?"
 
-
 _START = r"^[ \t]{0,16}(?:>[ \t])?"
-
 
 _SPEAKER = re.compile(
     rf"""{_START} [*_]{{0,2}} (?:(?P<time>[\[(<]?{_TIME}[\])>]?)[ \t]{{0,2}}(?:[|,–—-][ \t]{{0,2}})?)?
@@ -32,24 +27,19 @@ _SPEAKER = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 
-
 _LATER_SPEAKER = re.compile(
     rf"(?<=[ \t])(?P<label>(?P<words>{_WORD})(?P<number>{_NUMBER})?)[ \t]?:(?!//)(?(number)(?!\d))"
 )
 
-
 _BRACKETED_TIME = re.compile(rf"{_START}(?P<time>[\[(<]{_TIME}[\])>])", re.MULTILINE)
 
-
 _MONTH = r"(?i:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])"
-
 
 _MARKER = re.compile(
     rf"{_START}(?P<marker>[*•+–—-]|\#{{1,6}}|\(?(?:\d{{1,2}}|[A-Za-z])\)|\d{{1,2}}\.(?![ \t]{{1,4}}{_MONTH}))"
     r"(?=[ \t]{1,4}[^\W\d])",
     re.MULTILINE,
 )
-
 
 _FIELD = re.compile(
     rf"""(?: {_START} (?:(?:[*•+–—-]|\(?\d{{1,2}}[.)])[ \t]{{1,4}})? [*_"'{{<\[(]{{0,3}}
@@ -58,7 +48,6 @@ _FIELD = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 
-
 _HEADING = re.compile(
     r"""^[ \t]{0,16}(?P<lead>[\#=*_~-]{0,6})[ \t]{0,4}
     (?P<heading>[A-Z]{2,20}(?:(?:[ ]|[ ]?[&/,-][ ]?)[A-Z]{2,20}){0,7})
@@ -66,18 +55,13 @@ _HEADING = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 
-
 _LETTERS = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-
 
 _EDGE = re.compile(r"(?<![\w/.@-])(?:N/A|[A-Z]{2,6}s?)")
 
-
 _GOES_ON = re.compile(r"\w|[.@/-]\w")
 
-
 _MAX_KEYWORD = 7
-
 
 _BETWEEN = " \t\r\n#:=,;./()\"'-"
 

@@ -24,14 +24,11 @@ from atdp_cli.model.tokenizer import without_panic
 LONGEST_WINDOW = 512
 """Tokens of a window, special ones included, where the model's own context is not shorter."""
 
-
 LENGTHS = (32, 64, 128, 256)
 """To one of these, or to the longest, a window is padded: the shape of its batch depends on no other text."""
 
-
 TOKENS = 1024
 """Of a batch; they bound its memory."""
-
 
 FEWEST = 8
 """The fewest tokens of text that a window must have room for."""

@@ -109,10 +109,8 @@ def _without_space(text: str, tokens: Iterable[TaggedToken]) -> Iterator[TaggedT
 
 _ARCHITECTURE = "ForTokenClassification"
 
-
 _NO_NAME = re.compile(r"LABEL_\d+")
 """What transformers calls a class that was given no name."""
-
 
 _SOURCES = ("token_classifier_folder.py", "token_classifier.py")
 

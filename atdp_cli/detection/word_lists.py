@@ -9,7 +9,6 @@ from atdp_cli.files.word_lists import read_lists
 
 _WORDS = Path(__file__).parent / "words"
 
-
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 
 

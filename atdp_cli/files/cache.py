@@ -18,15 +18,11 @@ from atdp_cli.files.private import KEY_BYTES, create_private, key_in, make_priva
 
 Value = bytes | int
 
-
 _TAG_BYTES = 16
-
 
 _BATCH_BYTES = 1 << 18  # so much waits for the next transaction at most
 
-
 _TIMEOUT = 60  # seconds that a process waits for another one's transaction, which takes milliseconds
-
 
 _TROUBLE = (OSError, sqlite3.Error, UnicodeDecodeError)
 

@@ -16,7 +16,6 @@ from atdp_cli.files.documents import open_regular
 
 _COMPRESSIONS = (".gz", ".zst")
 
-
 BLOCK_BYTES = 512
 """Bytes of a Zstandard file that are unpacked at once: to 16 MiB at worst."""
 
@@ -110,7 +109,6 @@ def compressed(plain: IO[bytes], compression: str) -> Iterator[Writable]:
 
 Kind = Literal["text", "jsonl", "csv", "tsv", "parquet"]
 
-
 KIND_NAMES: dict[Kind, str] = {
     "text": "plain text",
     "jsonl": "JSON Lines",
@@ -119,36 +117,27 @@ KIND_NAMES: dict[Kind, str] = {
     "parquet": "Parquet",
 }
 
-
 STANDARD_INPUT = STANDARD_OUTPUT = Path("-")
 """Never a file of that name, however it is spelled."""
 
-
 _REGULAR = "Name a regular file; only a corpus may come from a stream."
 
-
 _STREAM = re.compile(r"/dev/stdin|/(?:dev|proc/self)/fd/([0-9]{1,9})", re.ASCII)
-
 
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 """Half a character of UTF-16, which JSON can smuggle in and UTF-8 cannot write."""
 
-
 OnError = Callable[[InputError], None]
 """Called with the error of each line or row that cannot be read; it is skipped where this returns."""
 
-
 MAX_LINE = 1 << 26
 """Bytes of a line; a longer one is refused before all of it is in memory."""
-
 
 MAX_PACKED, UNPACKED_ANYWAY = 200, 1 << 23
 """How many times its size a compressed file may unpack to, and the bytes up to which nobody counts. Text packs to a
 third, seldom to a twentieth; a file that unpacks to far more is made to fill a disk."""
 
-
 _KINDS: dict[str, Kind] = {".jsonl": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
-
 
 _BOM = b"\xef\xbb\xbf"
 

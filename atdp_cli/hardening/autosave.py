@@ -20,7 +20,6 @@ from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks
 StopRequested = Callable[[], bool]
 """Whether the run is requested to stop."""
 
-
 StopSignal = Callable[[], AbstractContextManager[StopRequested]]
 """While its context is open, requests to stop are noticed, and the run ends after a step."""
 

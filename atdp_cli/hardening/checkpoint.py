@@ -29,9 +29,7 @@ from atdp_cli.training.state import StageResult
 
 STATE_FILE = "state.json"
 
-
 DIGEST = "digest"
-
 
 SHARD_BYTES = 512 * 2**20
 """Of tensors in a file: so much is in memory a second time while it is written."""

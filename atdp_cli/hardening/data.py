@@ -31,7 +31,6 @@ from atdp_cli.training.recipe import DecoyEquality, TextVariant, reads_records
 
 T = TypeVar("T")
 
-
 EpochData = Callable[[StagePlan, int, Choose], Sequence[Windows]]
 """(stage, epoch, what decoys are drawn with) → the training records' windows as the current term lists flag them."""
 

@@ -21,13 +21,10 @@ from atdp_cli.training.tune.search import Effort
 RECIPE, EPSILON, TIER = "fitted-decoys", 3.0, Tier.LOW_ENTITY
 """As measured in examples/sweep."""
 
-
 TUNE: Effort = "quick"
-
 
 RATE, WIDTH = 4e-3, 144
 """The best of the rates that were tried for a model whose hidden states are so wide; at twice the width it was 1e-3."""
-
 
 MIN_RATE = 5e-6
 

@@ -35,7 +35,6 @@ from atdp_cli.training.recipe import DecoyEquality, TextVariant
 
 Windows = tuple[Window, ...]
 
-
 LossOn = Literal["assistant", "all"]
 """Whose messages of a conversation are learnt."""
 

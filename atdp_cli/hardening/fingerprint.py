@@ -18,13 +18,10 @@ from atdp_cli.privacy.rng import insecure_stream
 
 RECORDS, START, RECIPE, PLAN = "records", "starting checkpoint", "recipe", "plan"
 
-
 SETTINGS = "settings of models"
 """Configuration and tokenizer of all models that are read."""
 
-
 NOT_GIVEN = "not given"
-
 
 Fingerprint = Mapping[str, str]
 """Parts of a run by name: hashes of what is large or private, and settings as they are."""

@@ -87,25 +87,19 @@ def _save(model: PreTrainedModel, folder: Path) -> None:
 SAMPLED_RECORDS = 64
 """Records whose length is measured, spread over those that are looked at."""
 
-
 MEASURED_FILLS = 2
 """Physical batches whose memory is measured, where a step has so many."""
-
 
 PIPELINE_BYTES = 250 << 20
 """Of the detector's small pipeline, loaded once in every run."""
 
-
 TOKEN_BYTES = 15
 """Of a token of the corpus for each text that a stage reads: its id, its marks and its weight."""
 
-
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-
 
 SLACK_BYTES = 32 << 20
 """On disk for reports, tokenizer, spans and the journal."""
-
 
 STATES = 2
 """At a time: the last one, and the one before it or the one that is being written."""

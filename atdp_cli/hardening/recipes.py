@@ -39,7 +39,6 @@ PAPER = (
 )
 """The systems of the paper's table, `atdp` from the base, and the base itself."""
 
-
 DECOY_SYSTEMS = ("decoys", "no-dp+decoys", "fitted-decoys", "no-dp+fitted-decoys")
 """Those with a text of their own, for tiers of entities."""
 

@@ -87,7 +87,6 @@ _ENGINE_CHECK = {
     True: "clips one record at a time",
 }
 
-
 _IN_HALF = "; layers compute in bfloat16, all that privacy rests on in float32"
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 BETTER = "Where secrets were memorised, decoys measured better: leave --recipe out (docs/choosing.md)."
 
-
 WITH_BASE = "With the public base that the model comes from, --reference BASE, what is flagged can have an ε."
 
 

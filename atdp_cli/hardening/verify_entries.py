@@ -14,10 +14,8 @@ from atdp_cli.training.recipe import DPSGD
 ROUNDING = 1e-12
 """Relative difference between two figures that are the same."""
 
-
 SUM_ROUNDING = 1e-3
 """By how much rounding may lengthen a sum of clipped gradients. A larger norm bound would lengthen it by more."""
-
 
 MIN_WIDTHS = 2.0**52
 """Of a release's grid in its standard deviation, so that its noise is accounted for as a Gaussian's."""

@@ -103,9 +103,7 @@ def first_broken(checks: Sequence[NoiseTest]) -> NoiseTest | None:
 
 REMEDY = "Nothing was published. Report this; --force starts anew."
 
-
 _Results = Sequence[tuple[StageResult, Weighing]]
-
 
 _Place = tuple[int, str, int | str]
 """The position of a stage, what it does, and which of its steps, releases or epochs it is."""

@@ -21,9 +21,7 @@ from atdp_cli.privacy.trace import TRACE_FILE
 
 RECORD_FILE = "run.json"
 
-
 MODEL_FOLDER, REPLACED_FOLDER = "model", "replaced"
-
 
 STATE = "state-"
 """What the name of a checkpoint's folder begins with; its number follows."""

@@ -33,7 +33,6 @@ from atdp_cli.replacement.decoys import WITHOUT, Choose, fill, shape
 
 Floats = npt.NDArray[np.float64]
 
-
 DECIMALS = 12
 """Of adjusted p-values."""
 

@@ -21,16 +21,12 @@ from atdp_cli.replacement.decoys import Choose, decoy_text
 BEFORE = 160
 """Characters of a record before a value that the model reads."""
 
-
 PREFIX = 64
 """Tokens before a value that are read, at most."""
 
-
 TOKENS_PER_BATCH = 4096
 
-
 Floats = npt.NDArray[np.float64]
-
 
 Ids = tuple[int, ...]
 

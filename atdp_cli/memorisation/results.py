@@ -8,14 +8,11 @@ from atdp_cli.audit.results import AuditPart, BaselineState, Count, Positive
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
-
 MAP = "map"
 """The source of a map's places in a spans file."""
 
-
 MapVerdict = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 """What a map says of a model with a limit."""
-
 
 LIKELY = 0.05
 """A value is likely where the model finds at most this share of its decoys likelier."""

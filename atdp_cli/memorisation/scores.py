@@ -118,10 +118,8 @@ def _score(
 
 Gains = npt.NDArray[np.float64]
 
-
 NGRAM = 2
 """Tokens in a row that must be in a held-out record for the last of them to count as frequent."""
-
 
 _SEVERAL = -1
 

@@ -31,22 +31,16 @@ if TYPE_CHECKING:
 Message = tuple[str, str]
 """(role, content)."""
 
-
 SECONDS = 30.0
 """For the trial of a template, on a machine that does other things as well; most take one."""
 
-
 ASSISTANT = "assistant"
-
 
 _MARK = "\ue000{}\ue001"
 
-
 _MARKS = re.compile("\ue000([0-9]+)\ue001")
 
-
 _DAYS = {"%d %b %Y": "26 Jul 2024", "%Y-%m-%d": "2024-07-26"}
-
 
 _SAME_DAY = (
     f"{{% macro strftime_now(format) %}}{{{{ {_DAYS}.get(format, '26 July 2024') }}}}{{% endmacro %}}{{{{ '' }}}}"

@@ -17,13 +17,10 @@ def cores() -> int:
 ONE_THREAD_BELOW = 10_000_000
 """Models with fewer parameters train faster on one thread: one of 1.9M took 27 s, against 41 s on two."""
 
-
 MAX_THREADS = 1024
-
 
 GPU_BLOCK = 1 << 24
 """Numbers that a GPU handles at a time: starting an operation there takes as long as a million numbers."""
-
 
 DEVICES = ("auto", "cpu", "cuda")
 """Without Apple's GPUs, which lack the double precision of norms and noise."""

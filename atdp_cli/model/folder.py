@@ -48,7 +48,6 @@ NAME_BYTES = 255
 WIDTHS = ("hidden_size", "n_embd", "d_model")
 """Names of the width of hidden states in configurations."""
 
-
 QUANTISED = "quantization_config"
 """The setting that says how weights are quantised."""
 

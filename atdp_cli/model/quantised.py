@@ -30,7 +30,6 @@ from atdp_cli.model.staging import staged
 
 LLAMA = "llama"
 
-
 READ = frozenset(
     f"{LLAMA}.{setting}"
     for setting in (
@@ -40,7 +39,6 @@ READ = frozenset(
     )
 )
 """The settings of a model that transformers takes from a file."""
-
 
 WITHOUT_EFFECT = ("general.", "tokenizer.", "GGUF.", "quantize.")
 """Where settings begin that change no number: the tokenizer is read from tokenizer.json."""
@@ -122,12 +120,9 @@ def _unreadable(file: Path) -> InputError:
 PLAIN_LAYOUTS = {"Int8Tensor": "act_quant_kwargs", "IntxUnpackedToInt8Tensor": "activation_quantization"}
 """torchao's layouts of one number a byte, each with the setting that says how activations are rounded."""
 
-
 PARTS = ("qdata", "scale", "zero_point")
 
-
 TORCH_TENSOR = "Tensor"
-
 
 _REMEDY = "Save it by transformers and torchao with Int8WeightOnlyConfig or IntxWeightOnlyConfig."
 

@@ -80,7 +80,6 @@ def tokenizer_fingerprint(tokenizer: "PreTrainedTokenizerFast") -> str:
 
 Mask = npt.NDArray[np.bool_]
 
-
 Range = tuple[int, int]
 
 

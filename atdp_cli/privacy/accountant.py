@@ -22,7 +22,6 @@ from atdp_cli.privacy.rng import Floats
 ORDERS = (*(1 + tenth / 10 for tenth in range(1, 60)), *range(7, 40), *(round(40 * 1.06**power) for power in range(45)))
 """From 1.1 to 520."""
 
-
 LARGE_ORDERS = tuple(round(520 * 1.25**power) for power in range(13))
 """Up to 7,600: for noise multipliers in the hundreds. They take long, so they are tried only where they help."""
 
@@ -95,15 +94,11 @@ def _divergences(q: float, sigma: float, orders: tuple[float, ...]) -> Floats:
 
 FINEST_GRID = 1e-5
 
-
 COARSEST_GRID = 1e-3
-
 
 MAX_GRID_POINTS = 1 << 20
 
-
 MAX_GRID_POINTS_OF_GROUP = 1 << 17
-
 
 MAX_GRID_POINTS_OF_LEDGER = 1 << 24
 """The points that a ledger's own grid may take: far more than `grid_for` gives."""

@@ -36,10 +36,8 @@ from atdp_cli.privacy.trace import Released
 
 SENSITIVITY, REPLACED = 1.0, math.sqrt(2)
 
-
 _MEANS, _SHARES = 24, (0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.8, 0.95)
 """The number of means, and the shares of items that occur, among which the prior is chosen."""
-
 
 _MANTISSA = 53
 """Bits of a float's significand: with so many, σ in widths of the grid is an integer, and σ is used as it is."""
@@ -200,10 +198,8 @@ def record_weight(alpha: float, target_share: float) -> float:
 
 Item = TypeVar("Item", bound=Hashable)
 
-
 MADE_UP = 0.01
 """λ: how many items without a vote a release has, in expectation."""
-
 
 STEP = 1 / 16
 """Released counts are multiples of so many standard deviations, rounded down."""

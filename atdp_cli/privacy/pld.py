@@ -21,17 +21,13 @@ from atdp_cli.privacy.rng import Floats
 
 LARGEST_MEAN_LOSS = 3000.0
 
-
 MIN_NOISE = 0.05
 """With a smaller σ, e to the privacy loss of one step leaves the range of floats."""
-
 
 LOST_TAIL = math.exp(-50.0)
 """Probability of outputs beyond the grid, as in dp_accounting; it is added to δ."""
 
-
 TABLE_POINTS, MAX_ITERATIONS = 1 << 13, 100
-
 
 LOSS_TOLERANCE = 1e-10
 """Relative error of an output's loss; δ is maximal at that output, so its error is far smaller."""

@@ -23,7 +23,6 @@ from atdp_cli.privacy.rng import KeyStream, insecure_stream
 Draw = Callable[[int], int]
 """n → a uniform draw from 0, …, n−1, for n ≥ 1."""
 
-
 Choices = tuple[str, ...]
 
 
@@ -51,23 +50,17 @@ class DecoySlot(NamedTuple):
 Shape = tuple[DecoySlot, ...]
 """All that a decoy depends on, place by place."""
 
-
 Choose = Callable[[DecoySlot], str]
 """Draws what stands at a place of more than one choice."""
 
-
 DIGITS, LOWER, UPPER = tuple(string.digits), tuple(string.ascii_lowercase), tuple(string.ascii_uppercase)
-
 
 DOMAINS = ("example.com", "example.net", "example.org", "mail.example", "post.example", "office.example")
 """Domains that RFC 2606 keeps for examples."""
 
-
 _PERSON, _NAMES = ("given", "family"), ("names", "names")
 
-
 _DATE, _AMOUNT, _PLACE, _PEOPLE = (("calendar",) * 2, ("amounts",) * 2, ("places",) * 2, ("peoples",) * 2)
-
 
 WORDS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("PERSON", "PER", "EMAIL"), _PERSON),
@@ -80,36 +73,27 @@ WORDS: Mapping[str, tuple[str, str]] = {
 }
 """The lists for the first and the later words of a span, by its label. Under other labels letters are drawn singly."""
 
-
 FITTED_DIGITS = frozenset({"DATE", "DATE_OF_BIRTH", "PHONE", "TIME"})
 """Labels whose digits follow rules, as months and dialling codes do. In all others each digit is as likely."""
-
 
 UNFITTED = frozenset({MEMORISED})
 """Labels whose words are drawn uniformly from all of their list: how often a model's memories stand in the corpus is
 not to be learnt either."""
 
-
 MAX_CAPITALS = 3
 """Longer words in capitals are drawn from the lists."""
-
 
 MAX_DIGITS = 16
 """In longer spans the digits are uniform under every label."""
 
-
 WITHOUT = frozenset({"PRON", "VERB", "SUBJ", "OBJ"})
 """Labels of contextual tiers: words that have no decoys, since a sentence does not live without them."""
 
-
 _WORD = r"[Aa]+(?:['’][Aa]+)*"
-
 
 _PARTS = re.compile(rf"{_WORD}|.", re.DOTALL)
 
-
 _EMAIL_PARTS = re.compile(rf"(?P<domain>(?<=@)[Aa0._-]+)|{_WORD}|.", re.DOTALL)
-
 
 _CHARACTERS = re.compile(".", re.DOTALL)
 
@@ -274,7 +258,6 @@ def lists() -> Mapping[str, WordList]:
 
 MORE = ", more"
 """Ends the name of a section that holds a list's further words."""
-
 
 NAMES = ("given", "family", "places", "organisations")
 

@@ -18,7 +18,6 @@ from atdp_cli.replacement.frequencies import spelled_at
 Flagged = tuple[str, Iterable[Span]]
 """A text with its spans, as `decoy` takes them."""
 
-
 MIN_CHOICES = len(DOMAINS)
 """No place is drawn from fewer choices."""
 

@@ -33,9 +33,7 @@ from atdp_cli.replacement.decoys import (
 
 MIN_LETTERS, MAX_LETTERS = 2, 16
 
-
 _WORD = re.compile(r"[A-Z][a-z]*[A-Z]?[a-z]*")
-
 
 _LENGTHS = MAX_LETTERS - MIN_LETTERS + 1
 
@@ -86,10 +84,8 @@ def spelled_at(place: DecoySlot, word: str) -> str:
 LIGHT_VOTE = 0.25
 """Of digits and abbreviations there are few kinds and many of each; words need a record's votes more."""
 
-
 UNIFORM_SHARE = 0.03
 """How often a place is drawn uniformly from its common choices all the same."""
-
 
 _RESOLUTION = 2**40
 
@@ -109,7 +105,6 @@ class TableShares(NamedTuple):
 
 Frequencies = Mapping[str, TableShares]
 """By table."""
-
 
 Item = int | Unlisted
 """An item of the tables, or a word that its table does not have."""

@@ -15,24 +15,19 @@ ACCESS = (
     "their owner."
 )
 
-
 BIAS = "Whether the model became worse for some groups of people than for others."
-
 
 CENTRAL = (
     "Central: whoever ran atdp had the records. The guarantees are against everyone who has the files of this folder, "
     "even one who knows all other records."
 )
 
-
 MISTAKES = (
     "A mistake in this tool, or in what it builds on, would void the guarantees. An audit can find one, and cannot "
     "rule it out."
 )
 
-
 TIMING = "Whether the time that the run took reveals anything of the text."
-
 
 FINDINGS = {
     "refuted": "refutes the ledger's claim",
@@ -40,7 +35,6 @@ FINDINGS = {
     "inconclusive": "is inconclusive",
     "no-claim": "had no claim to refute",
 }
-
 
 COLLECTION = "How the records were collected, and who has seen them since, lies outside this report."
 

@@ -7,10 +7,8 @@ from atdp_cli.files.documents import Frozen, Number
 
 Interval = tuple[float, float]
 
-
 WEIGHT_SUFFIXES = (".safetensors", ".gguf")
 """Of the files that hold weights, beside settings and tokenizers."""
-
 
 ScoreName = Literal["after", "before", "other"]
 

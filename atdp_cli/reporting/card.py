@@ -18,7 +18,6 @@ from atdp_cli.reporting.wording import model_title
 MAX_BYTES, MAX_DEPTH = 1 << 16, 20
 """Bytes of front matter that are read, and levels of nesting in it; a model's card has a tenth of both."""
 
-
 _BAD_VALUES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What PyYAML raises for values such as `!!int ''`."""
 
@@ -69,7 +68,6 @@ def _check(text: str) -> None:
 
 
 CARD = "README.md"
-
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
 """A licence, a language, a half of a repository's name; nothing that could be a sentence."""

@@ -8,12 +8,9 @@ from html import escape
 
 Point = tuple[float, float]
 
-
 WIDTH, HEIGHT = 440, 320
 
-
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 40, 52
-
 
 NAME_HEIGHT = 14
 

@@ -18,10 +18,8 @@ from atdp_cli.reporting.release_verdict import ReleaseVerdict
 
 REPORT_FILE, HTML_FILE = "privacy_report.json", "privacy_report.html"
 
-
 MADE_UP_SENTENCE = "My name is Emma Carter, I live in Berlin, and my order has not arrived yet."
 """The report shows what each model makes of it token by token."""
-
 
 NOT_COVERED = (
     "Records held out from training, and what was measured on them.",
@@ -34,10 +32,8 @@ NOT_COVERED = (
     "Attacks that measure time.",
 )
 
-
 FLOATING_NOISE = "Attacks on floating-point noise."
 """Not covered either, where there was noise."""
-
 
 FLOATING_POINT = (
     "The noise of steps is added in floating point, whose rounding can reveal more than the theory, which assumes real "
@@ -45,16 +41,13 @@ FLOATING_POINT = (
     "bounded, and the noise covers it."
 )
 
-
 VERIFIED = "Verified at the end of the run: sampler, clip, noise and releases used what the ledger says."
-
 
 CROSSCHECKED = (
     "What the cross-check's language model was sent, and who reads it there; which text is sensitive depends on its "
     "answers."
 )
 """Not covered either, where a cross-check ran."""
-
 
 REVIEWED = (
     "People's review while the run trained: lists were read anew before each epoch, and what people put on them may "

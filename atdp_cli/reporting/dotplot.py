@@ -8,7 +8,6 @@ from atdp_cli.reporting.charts import decade_ticks, drawing, drawn_line, drawn_t
 
 ROW, TOP, BOTTOM, RIGHT = 24, 58, 56, 48
 
-
 CHARACTER = 7.6
 """About the width of a letter of the labels."""
 

@@ -13,18 +13,14 @@ from atdp_cli.reporting.entries import PerplexityEntry
 DASHES = ("", "7 4", "2 3")
 """What tells curves of one chart apart on grey paper."""
 
-
 MODELS: tuple[tuple[ScoreName, bool], ...] = (("after", False), ("before", True))
 """Which model's exposures are drawn, and whether hollow."""
-
 
 NARROW = 300
 """Pixels of the axis of exposures."""
 
-
 CHANCE = 1 / math.log(2)
 """Bits: the mean exposure of canaries that nobody remembers."""
-
 
 ACCOUNTANTS = {"pld": "PLD", "rdp": "RDP", "paper": "paper's"}
 

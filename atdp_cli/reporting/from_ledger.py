@@ -38,12 +38,10 @@ if TYPE_CHECKING:
 
 Entry = TypeVar("Entry", bound=BaseModel)
 
-
 HIDDEN_SAMPLE = (
     "Poisson: each record by an independent draw in each step, from AES-256-CTR keyed by the operating system; "
     "neither the key nor the sample is written anywhere."
 )
-
 
 SEEDED_SAMPLE = "Poisson, from a seed: whoever knows it knows every sample."
 

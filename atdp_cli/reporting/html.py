@@ -20,7 +20,6 @@ VERDICTS = {
 }
 """The badge of each verdict."""
 
-
 FORMS: dict[str, Callable[[float], str]] = {
     "epsilon": rounded_up,
     "count": lambda value: f"{value:,.0f}",

@@ -10,10 +10,8 @@ from atdp_cli.reporting.html import environment, figure_of
 
 MAP_PAGE = "memory_map.html"
 
-
 MAX_TEXTS = 100
 """Rows of the table of texts, the worst first."""
-
 
 MAX_RECORDS = 30
 """Records that are drawn, the densest first."""

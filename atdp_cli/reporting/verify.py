@@ -40,10 +40,8 @@ UNVERIFIED = (
 )
 """Fields of the public report that neither the ledger, nor a sealed file, nor an audit says again."""
 
-
 ROUNDING = 1e-9
 """Relative: another processor may compute another last digit of an ε."""
-
 
 LONGEST = 60
 """Characters of a value that a difference shows."""

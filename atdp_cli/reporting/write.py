@@ -37,7 +37,6 @@ from atdp_cli.reporting.wording import audit_sentence
 
 CARD_FILE = "README.md"
 
-
 LONGEST_NAME = 80
 """Characters of a model's name."""
 
@@ -171,9 +170,7 @@ def read_maps(path: Path) -> tuple[MemoryMap, ...]:
 NULL_BAND = (-log2(0.975), -log2(0.025))
 """Bits: the exposure of a canary that nobody remembers is below x with chance 1 - 2^-x."""
 
-
 _ORDER = get_args(ScoreName)
-
 
 HOW = "Write it by atdp audit-canary MODEL --manifest canaries.json --json > audit.json."
 

@@ -19,7 +19,6 @@ from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks
 BLOCK = 1 << 15
 """Normals drawn at a time on a CPU, whose cache holds them, which makes drawing seven times as fast."""
 
-
 COPIED_AT_ONCE = 1 << 17
 """Draws of the key stream that are copied to another device at a time: what the processor's cache holds."""
 

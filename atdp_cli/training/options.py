@@ -22,17 +22,13 @@ from atdp_cli.training.tune.search import Effort
 
 ClippingEngineName = Literal["ghost", "opacus", "per-record"]
 
-
 ENGINES: tuple[ClippingEngineName, ...] = ("ghost", "opacus", "per-record")
 """In the order in which `auto` tries them."""
-
 
 Precision = Literal["float32", "bfloat16"]
 """What layers compute in."""
 
-
 PRIVACY, TRAINING = "Privacy", "Training"
-
 
 MAX_RANK = 65_536
 

@@ -12,7 +12,6 @@ from atdp_cli.training.options import Precision
 
 Arguments = ParamSpec("Arguments")
 
-
 Returned = TypeVar("Returned")
 
 

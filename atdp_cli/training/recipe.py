@@ -17,7 +17,6 @@ from atdp_cli.training.objectives.registry import BASELINES, Objective
 
 _TRAINING, _RARE = Option(panel="Training", public=True), Option(flag=False, public=True)
 
-
 _Count = Annotated[int, Field(ge=1)]
 
 
@@ -57,9 +56,7 @@ class DPSGD:
 
 Mechanism = Annotated[NonPrivate | DPSGD, Field(discriminator="kind")]
 
-
 _LearningRate = Annotated[Positive, Field(description="η. Default: 5e-4."), _TRAINING]
-
 
 _WeightDecay = Annotated[float, Field(ge=0)]
 
@@ -99,12 +96,9 @@ class SGD:
 # `state_slots` are the numbers that an optimizer keeps of each parameter.
 Optimizer = Annotated[AdamW | SGD, Field(discriminator="kind")]
 
-
 Annealing = Literal["none", "linear"]
 
-
 DecoyEquality = Literal["record"]
-
 
 MAX_EPOCHS = 10_000
 
@@ -162,30 +156,22 @@ class Train:
 
 Recipe = tuple[Train, ...]
 
-
 _UNIONS = {"objective": Objective, "mechanism": Mechanism, "schedule": Schedule, "optimizer": Optimizer}
-
 
 SUMS: Mapping[str, Mapping[str, type[Any]]] = {
     field: {part.kind: part for part in get_args(get_args(union)[0])} for field, union in _UNIONS.items()
 }
 """The types of each field that holds one of several, by kind."""
 
-
 _CONSTANT = DPSGD(schedule=Constant(noise_multiplier=1.0))
-
 
 _RISE_RESET = DPSGD(schedule=RiseReset(noise_multiplier=1.0))
 
-
 NO_DP: Recipe = (Train(name="no-dp", text=TextVariant.RAW, objective=Uniform(), mechanism=NonPrivate()),)
-
 
 REDACTED: Recipe = (Train(name="redacted", text=TextVariant.REDACTED, objective=Uniform(), mechanism=NonPrivate()),)
 
-
 DECOYS: Recipe = (Train(name="decoys", text=TextVariant.DECOY, objective=Uniform(), mechanism=NonPrivate()),)
-
 
 FITTED_DECOYS: Recipe = (
     Train(
@@ -199,9 +185,7 @@ FITTED_DECOYS: Recipe = (
     ),
 )
 
-
 DP_SGD: Recipe = (Train(name="dp-sgd", text=TextVariant.RAW, objective=Uniform(), mechanism=_CONSTANT),)
-
 
 ATDP: Recipe = (Train(name="atdp", text=TextVariant.RAW, objective=Weighted(), mechanism=_RISE_RESET),)
 

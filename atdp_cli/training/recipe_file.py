@@ -22,10 +22,8 @@ from atdp_cli.training.recipe import SUMS, Recipe, Train, parse_recipe
 
 RECIPE_FILE = "recipe.toml"
 
-
 SUFFIX = ".toml"
 """How `--recipe` tells a file from the name of a recipe."""
-
 
 HEADER = f"""\
 # The recipe of a run of atdp with all of its settings. The same training again, or of another model:
@@ -134,7 +132,6 @@ def _file(document: Any) -> RecipeFile:
 
 
 _DOCUMENT = TypeAdapter(_Document)
-
 
 _KINDS = {kind: part for kinds in SUMS.values() for kind, part in kinds.items()}
 

@@ -17,7 +17,6 @@ from atdp_cli.training.recipe import DPSGD, Recipe, Train, last_private, reads_r
 SOLVE_TOLERANCE = 1e-3
 """The solved plan's ε lies within this share below the target."""
 
-
 LOWEST_NOISE, HIGHEST_NOISE = 0.2, 1000.0
 """The range in which the solver searches for σ₀."""
 

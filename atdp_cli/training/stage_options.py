@@ -15,7 +15,6 @@ from atdp_cli.training.recipe import SUMS, Recipe, Train, last_private, takes_st
 FIRST = ("noise-multiplier", "optimizer")
 """The options that others of the same stage build on."""
 
-
 _NAMES = {"expected_batch": "batch-size", "release_noise_multiplier": "release-noise"}
 """Options that have another name than their field."""
 

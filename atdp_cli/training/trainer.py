@@ -43,10 +43,8 @@ from atdp_cli.training.trainable import copies, restore
 Refresh = Callable[[int], Sequence[Example]]
 """Epoch → the same records, weighed as they are to be in that epoch."""
 
-
 DecoyedLoss = Callable[[], float]
 """The model's loss as it is now on held-out text with decoys, in nats a token; the same in all processes."""
-
 
 HeldOut = Callable[[], Perplexity]
 """The held-out perplexity of the model as it is now."""

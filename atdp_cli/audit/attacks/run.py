@@ -37,10 +37,8 @@ from atdp_cli.model.checkpoint import Checkpoint
 PERMUTATIONS = 99_999
 """Of the coins, beside how they fell."""
 
-
 _SEED, _BATCH = 11, 2_000_000
 """Of the permutations, so that a verdict never changes between two runs; and how many coins are drawn at a time."""
-
 
 _MOST_DISCOVERABLE = int(1 / (1 - 0.5 ** (1 / DISCOVERABLE_QUERIES)))
 """So many continuations, none of which begins with another, can be discoverable at most: their probabilities add up."""

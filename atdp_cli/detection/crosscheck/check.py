@@ -98,10 +98,8 @@ def _refuse(file: Path, reason: str) -> None:
 Wait = Callable[[float], None]
 """Sleeps so many seconds; raises `StoppedError` as soon as the work has ended."""
 
-
 Job = Callable[[Wait], bool | None]
 """Answers a question, or says by None that there is no answer."""
-
 
 SubmitJob = Callable[[Job], "Future[bool | None]"]
 """Hands a job to the threads."""
@@ -162,22 +160,17 @@ def thread_pool(size: int) -> Iterator[SubmitJob]:
 
 LABEL, SOURCE = "CROSSCHECK", "crosscheck"
 
-
 REQUESTS = 4
 """How many questions are on their way at once."""
-
 
 LOOK_AHEAD = 256
 """How many sentences may wait for an answer before the next record is taken."""
 
-
 LONGEST = 4_000
 """The most characters of a sentence that are asked about at once; models have a largest context."""
 
-
 Answer = bool | None
 """Whether a text has something sensitive left; None for an answer that nobody can read."""
-
 
 Ask = Callable[[str, Wait], Answer]
 """Asks about one text; waits between two attempts by the function it is given."""

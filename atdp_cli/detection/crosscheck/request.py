@@ -19,7 +19,6 @@ from atdp_cli.files.regexes import Pattern
 
 DEFAULT_URL = "https://api.openai.com/v1"
 
-
 NO_KEY = "none"
 """Sent where nobody gave a key: servers of one's own mostly need none, but the client sends one."""
 

@@ -23,9 +23,7 @@ from atdp_cli.detection.identifiers.recogniser import REGISTERED, Recogniser, pa
 RECOGNISERS: tuple[Recogniser, ...] = tuple(recognise for _, recognise in REGISTERED)
 """All recognisers of these modules."""
 
-
 IDENTIFIER_LABELS = frozenset(label for label, _ in REGISTERED)
 """Every label that they give."""
-
 
 __all__ = ["IDENTIFIER_LABELS", "RECOGNISERS", "Recogniser", "pattern"]

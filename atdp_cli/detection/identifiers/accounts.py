@@ -23,9 +23,7 @@ username = pattern(
     check=_names_someone,
 )
 
-
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
-
 
 _CODED = re.compile(r"(?=[A-Z-]{0,30}\d)[A-Z0-9-]{5,31}")
 
@@ -79,9 +77,7 @@ social_handle = pattern(
         (?![\w@:/\#])""",
 )
 
-
 code = pattern("CODE", r"(?<![\w-]) (?=[A-Z]{0,31}[0-9]) (?=[0-9]{0,31}[A-Z]) [A-Z0-9]{8,32} (?![\w-])")
-
 
 password = pattern(
     "PASSWORD",
@@ -101,10 +97,8 @@ pin = pattern(
     (?P<value> \d{3,8} ) (?! \w | [.,:/-]\d )""",
 )
 
-
 _FURTHER = 120
 """Characters of its line in which a second secret may follow a first."""
-
 
 _PASSWORD_WORDS = (
     "password",
@@ -122,7 +116,6 @@ _PASSWORD_WORDS = (
     "psk",
     "try",
 )
-
 
 _PASSWORD_SAID = re.compile(
     r"(?<![A-Za-z0-9])(?:pass(?:words?|code|phrase|wd)?|pwd?|wi-?fi|creds|login|psk|try)(?![A-Za-z0-9])", re.IGNORECASE
@@ -203,7 +196,6 @@ entry_code = pattern(
     (?P<value> [*\#]?[A-Z]?\d{3,8}[*\#]? | \d{1,2}(?:-\d{1,2}){2,3} ) (?! \w | [.,:/-]\d )""",
 )
 
-
 security_answer = pattern(
     "PASSWORD",
     r"""(?i)(?<!\w) (?: answer\sto\s(?:the|my|your|his|her|their|our)?\s?(?:security|secret|recovery
@@ -216,7 +208,6 @@ security_answer = pattern(
     \s{1,2} ["'“‘]? (?P<value> (?!not\b|an?\b|the\b|wrong\b|incorrect\b|required\b|case\b)
       [^\W_][^.,;!?"”\n]{1,39} )""",
 )
-
 
 _DOMAIN = re.compile(r"\.(?:com|org|net|edu|gov|io|de|fr|uk|co)\Z", re.IGNORECASE)
 
@@ -252,14 +243,12 @@ _SETTING = re.compile(
     re.IGNORECASE,
 )
 
-
 speaker = pattern(
     "USERNAME",
     r"(?m)^[ ]{0,4}[<\[(]? (?P<value> [A-Za-z](?=[A-Za-z.-]{0,24}[\d_])[\w.-]{2,30}(?<![.-]) ) [>\])]? : "
     r"(?=[ ]\w) (?=[^\n]{0,80}[ ]\w+[ ]\w)",
     check=lambda match: _SETTING.search(match["value"]) is None and any(map(str.isalpha, match["value"][1:])),
 )
-
 
 _NOT_A_USER = re.compile(r".{0,40}(?:ing|ed|ly|able|ible|ive|al|ous|ful|less|ent|ant|en|gry|py|n['’]t)", re.IGNORECASE)
 

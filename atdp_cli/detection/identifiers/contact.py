@@ -43,16 +43,13 @@ email_spaced = pattern(
     check=lambda match: not set(match[0]).isdisjoint(" [({<"),
 )
 
-
 _SEPARATOR = r"[ .\-‐‑–/()\u00a0]"
-
 
 _EXTENSION = r"(?:\s?(?:x|ext\.?|extension)\s?\d{1,6})?"
 
 
 # Any stretch that could hold a number, so that the slow library sees only those.
 _STRETCH = re.compile(rf"(?<!\w)[+(]{{0,2}}\d(?:{_SEPARATOR}|[+\d]){{5,58}}\d{_EXTENSION}", re.IGNORECASE)
-
 
 _DECIMALS = re.compile(r"\d[.,]\Z")
 
@@ -77,14 +74,11 @@ phone_shape = pattern(
     rf"{_EXTENSION} (?!\d)",
 )
 
-
 phone_international = pattern(
     "PHONE", rf"(?: (?<!\w)\+ | (?<![\w.,:/-])00 )[1-9] (?:{_SEPARATOR}{{0,3}}\d){{6,14}} {_EXTENSION} (?!\d)"
 )
 
-
 _DATE = re.compile(r"(?:19|20)\d\d[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:19|20)\d\d")
-
 
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?: 000)+")
 
@@ -103,7 +97,6 @@ phone_in_context = pattern(
     rf"(?P<value> [+(]{{0,2}}\d (?:{_SEPARATOR}{{0,2}}\d){{6,14}} {_EXTENSION}) (?!\d)",
     check=_may_be_dialled,
 )
-
 
 phone_before_its_kind = pattern(
     "PHONE",
@@ -126,7 +119,6 @@ phone_trunk = pattern(
     check=_as_long_as_a_number,
 )
 
-
 _YEAR_GROUP = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 
 
@@ -148,7 +140,6 @@ phone_blocks = pattern(
     r"(?<![\w.,:/-]) (?<!\d[ ]) \d{2,3} [ -] \d{4,5} [ -] \d{4} (?! \w | [-/:]\w | [.,]\d | [ ]\d )",
     check=_has_no_year,
 )
-
 
 phone_pairs = pattern("PHONE", r"(?<![\w.,:/-]) \d\d (?P<mark>[.-])\d\d (?:(?P=mark)\d\d){2,3} (?! \w | [.,:/-]\w )")
 

@@ -9,18 +9,13 @@ from atdp_cli.detection.identifiers.recogniser import either, pattern, recognise
 
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
-
 _BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
-
 
 _BECH32_CONSTANTS = (1, 0x2BC830A3)  # BIP 173, and BIP 350 (bech32m)
 
-
 _GENERATORS = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
 
-
 _LONG = re.compile(r"[1-9A-HJ-NP-Za-km-z]{26,111}+")
-
 
 _MONERO = re.compile(r"[48][0-9AB][1-9A-HJ-NP-Za-km-z]{93}(?:[1-9A-HJ-NP-Za-km-z]{11})?")
 
@@ -89,7 +84,6 @@ crypto_in_context = pattern(
         [1-9A-HJ-NP-Za-km-z]{{25,110}} ) | (?:0x)?[0-9a-f]{{40}} | (?:bc|ltc|addr)1[02-9ac-hj-np-z]{{20,110}} )
           (?!\w)""",
 )
-
 
 seed_phrase = pattern(
     "CRYPTO",

@@ -12,7 +12,6 @@ def _in_a_year(match: re.Match[str]) -> bool:
 
 _TIME = r"\d{1,2}:\d{2} (?: :\d{2} (?:[.,]\d{1,9})? )? (?:Z|[ ]?[ap]\.?m\.?|[+-]\d{2}:?\d{2})? (?!\w)"
 
-
 numeric_date = pattern(
     "DATE",
     rf"""(?i)(?<![\w/.,:-])
@@ -22,7 +21,6 @@ numeric_date = pattern(
     check=_in_a_year,
 )
 
-
 numeric_date_year_last = pattern(
     "DATE",
     rf"""(?i)(?<![\w/.,:-])
@@ -31,18 +29,14 @@ numeric_date_year_last = pattern(
     check=_in_a_year,
 )
 
-
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
 )
 
-
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 
-
 _WEEKDAY = r"(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?\s)"
-
 
 _IN_DIGITS = r"\d{1,4}(?P<mark>[/.-])\d{1,2}(?P=mark)\d{1,4} | \d{1,2}\s\d{1,2}\s(?:19|20)\d\d | (?:19|20)\d{6}"
 
@@ -68,21 +62,17 @@ date_of_birth_abroad = pattern(
     r"(?![\w/])",
 )
 
-
 _IN_WORDS = (
     r"(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:[ -](?:one|two|three|four|five|six|seven|eight"
     r"|nine))?"
     r"|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen"
 )
 
-
 _AGE = r"1[01]\d|[1-9]?\d"
-
 
 _OF_MANY = re.compile(
     r"(?<!\w)(?:under|over|above|below|adults|children|people|those|audiences?|viewers)[ ]\Z", re.IGNORECASE
 )
-
 
 age = pattern(
     "AGE",
@@ -99,7 +89,6 @@ age_in_note = pattern(
     rf"""(?<=[,;][ ]) (?P<value> (?:{_AGE})[ ]?(?:yrs?|y) (?=[ ]?[,;])
       | (?:{_AGE})(?=[ ]?(?:F|M|female|male)[ ]?[,;]) )""",
 )
-
 
 age_after_word = pattern(
     "AGE",

@@ -23,18 +23,13 @@ def _by_first_word(terms: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
 
 _LISTED = read_lists(Path(__file__).with_name("health_terms.txt"), ",")
 
-
 _MEDICINES = frozenset(_LISTED["medicines"])
-
 
 _TERMS = _by_first_word((*_LISTED["conditions"], *_LISTED["medicines"]))
 
-
 _EVERYDAY = _by_first_word(_LISTED["with context"])
 
-
 _ASCII_WORD = re.compile("[a-z]+")
-
 
 _SAME_LENGTH = str.maketrans({"-": " ", "‐": " ", "‑": " ", "\n": " ", "\u00a0": " ", "’": "'", "İ": "i"})
 
@@ -91,18 +86,14 @@ _CLINICAL = (
     r"(?!\w)"
 )
 
-
 _BETWEEN = (
     r"[\s:]{1,3}(?:(?:a|an|the|his|her|my|bad|severe|mild|chronic|acute|worsening|ongoing|terminal|early"
     r"|stage\s\w{1,3}|bipolar|and|or)\s){0,2}"
 )
 
-
 _SAID_BEFORE = re.compile(_CLINICAL + _BETWEEN + r"\Z", re.IGNORECASE)
 
-
 _POSSESSIVE = re.compile(r"(?<!\w)(?:my|his|her)\s\Z", re.IGNORECASE)
-
 
 _SAID_AFTER = re.compile(
     r"\s(?:diagnosis|patient|survivor|relapse|symptoms|medication|meds|treatment|tablets)(?!\w)", re.IGNORECASE

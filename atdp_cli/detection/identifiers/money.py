@@ -9,12 +9,9 @@ from atdp_cli.detection.identifiers.recogniser import either, listed, pattern, r
 # Major issuers' first digits: Maestro, Visa, Mastercard, Discover, UnionPay, Diners, JCB, American Express.
 _ISSUER = re.compile(r"2[2-7]|[3-6]|1800|2131")
 
-
 _CARD_STRETCH = re.compile(r"(?<!\d)(?<!\d\.)\d(?:[ \u00a0–-]?\d){11,}+")
 
-
 _DIGITS = re.compile(r"\d+")
-
 
 _FRACTION = re.compile(r"\.\d")
 
@@ -69,7 +66,6 @@ payment_card_dotted = pattern(
     check=lambda match: luhn(match[0].replace(".", "")),
 )
 
-
 _IBAN_STRETCH = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]){11,30}")
 
 
@@ -105,7 +101,6 @@ payment_card_in_context = pattern(
     (?P<value> \d{4}(?:[ .\u00a0-]?\d){9,15} ) (?![\w-]|[ ]?\d)""",
 )
 
-
 iban_in_context = pattern(
     "IBAN",
     r"""(?i)(?<!\w) iban (?!\w) (?:\s(?:number|no|num)\.?)? \s{0,2}(?:[:=#]|is|was)? \s{0,2}
@@ -114,12 +109,10 @@ iban_in_context = pattern(
     (?!\w)""",
 )
 
-
 _MONTH_AND_YEAR = (
     r"(?: (?:0?[1-9]|1[0-2])\s?[/.-]\s?(?:20)?[2-4]\d | (?:0[1-9]|1[0-2])(?:20)?[2-4]\d"
     r"| (?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?,?[ ](?:20|['’])[2-4]\d )"
 )
-
 
 card_expiry = pattern(
     "CARD_EXPIRY",
@@ -129,20 +122,16 @@ card_expiry = pattern(
     (?!\w) \s{{0,2}} (?:[:=(]|is|was|on|in)? \s{{0,2}} (?P<value>{_MONTH_AND_YEAR}) (?! \w | [/.-]\d )""",
 )
 
-
 _A_CARD = r"(?<![\w.]) \d{4} (?:[ -]?\d){8,15} [\s,;|/-]{1,3}"
-
 
 card_expiry_after_number = pattern(
     "CARD_EXPIRY", rf"{_A_CARD} (?P<value> (?:0[1-9]|1[0-2])\s?[/-]\s?(?:20)?[2-4]\d ) (?! \w | [/.-]\d )"
 )
 
-
 _VERIFICATION = (
     r"(?: cvv2? | cvc2? | csc | cvn | cav2? | (?:card\s)?(?:security|verification)\s(?:code|value|number|digits)"
     r"| (?:3|three|4|four)[ -]digit\s(?:security\s)?(?:code|number) | (?:code|number|digits)\s(?:on\sthe|on)\sback )"
 )
-
 
 card_verification = pattern(
     "CVV",
@@ -152,33 +141,25 @@ card_verification = pattern(
       [ ]?% )""",
 )
 
-
 card_verification_after_number = pattern(
     "CVV",
     rf"{_A_CARD} (?:0[1-9]|1[0-2])[/-](?:20)?[2-4]\d [\s,;|]{{1,3}} (?P<value> \d{{3,4}} ) (?! \w | [/.,:-]\d )",
 )
 
-
 _CONTEXT = re.compile(rf"(?<!\w)(?:{either('own money')}|take-home)(?!\w)", re.IGNORECASE)
-
 
 _BEFORE, _AFTER = 40, 24  # characters
 
-
 _CURRENCY = either("currencies")
 
-
 _SYMBOL = r"(?:(?:US|C|A|NZ|HK|S|R)?\$|€|£|¥|₹|₩|₺|zł|Rs\.?|kr\.?)"
-
 
 _NUMBER = (
     r"\d{1,3}(?:[,.'’\u00a0][0-9]{3}){1,4}(?:[.,]\d{1,2})?(?!\d) | \d{1,3}(?:[ ][0-9]{3}){1,3}(?![\d]) "
     r"| \d{1,9}(?:[.,]\d{1,2})?(?!\d)"
 )
 
-
 _SCALE = r"(?:[ ]?(?:k|thousand|grand|lakhs?|lpa|m|mn|mm|million|bn|billion|crores?)(?!\w))?"
-
 
 _UNIT = (
     r"(?: \s?/\s?(?:h|hr|hour|d|day|wk|week|mo|mth|month|yr|year|annum)(?!\w) | \s(?:an?|per|each|every)\s(?:hour"
@@ -186,9 +167,7 @@ _UNIT = (
     r"| \s?(?:p\.?a\.?|p\.?c\.?m\.?|p\.?h\.?|monthly|annually|yearly|weekly|hourly)(?!\w) )?"
 )
 
-
 _WORDS = r"(?:[ ]?(?:dollars?|bucks|euros?|pounds?|quid|rupees|francs|yen|kronor|kroner|crowns|zloty|rand|reais|pesos))"
-
 
 _AMOUNT = (
     rf"(?: {_SYMBOL}\s?(?:{_NUMBER}) {_SCALE} | (?:{_CURRENCY})\s?(?:{_NUMBER}) {_SCALE} "

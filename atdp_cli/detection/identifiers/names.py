@@ -22,13 +22,11 @@ def _could_be_a_name(match: re.Match[str]) -> bool:
 
 _NAME = r"[^\W\d_][\w'’-]{1,24}"
 
-
 name_after_title = pattern(
     "PERSON",
     rf"(?<![\w.]) (?i:mr|mrs|ms|dr|prof)\.? [ ] (?P<value> (?:[A-Z]\.[ ]?){{0,3}} {_NAME} )",
     check=_could_be_a_name,
 )
-
 
 name_introduced = pattern(
     "PERSON",
@@ -37,20 +35,15 @@ name_introduced = pattern(
     check=_could_be_a_name,
 )
 
-
 _WORD = re.compile(r"[^\W\d_]+(?:['’](?!s\b)[^\W\d_]+)*", re.IGNORECASE)
-
 
 MAX_FOLLOWING = 3
 """Words that may belong to a name after its first."""
 
-
 _BETWEEN = (" ", "  ", "-")
 """What stands between two words of a name."""
 
-
 _AFTER_INITIAL = (" ", ". ")
-
 
 Word = tuple[int, int, str, str]
 """(start, end, word, casefolded)."""

@@ -170,7 +170,6 @@ social_security_number = pattern(
     check=_issued,
 )
 
-
 social_security_number_in_context = pattern(
     "SSN",
     r"(?i)(?<!\w) (?:ssn|s\.s\.n\.|social\ssecurity(?:\s(?:number|num|no\.?|\#))? | [x*]{3}[ -]?[x*]{2}) (?!\w)"

@@ -25,7 +25,6 @@ ipv4 = pattern(
     check=_is_ipv4,
 )
 
-
 _IPV6_STRETCH = re.compile(r"[0-9A-Fa-f:.]{2,45}+(?![0-9A-Fa-f:.])")
 
 
@@ -72,13 +71,11 @@ def _is_ipv6(candidate: str) -> bool:
 
 _PAIR = "[0-9A-Fa-f]{2}"
 
-
 mac = pattern(
     "MAC_ADDRESS",
     rf"(?<![\w:.-]) (?: {_PAIR} (?P<mark>[:-]) (?:{_PAIR}(?P=mark)){{4}} (?:{_PAIR}(?P=mark){_PAIR}(?P=mark))? {_PAIR}"
     rf"| [0-9A-Fa-f]{{4}}\.[0-9A-Fa-f]{{4}}\.[0-9A-Fa-f]{{4}} ) (?! \w | [:-]\w )",
 )
-
 
 url_with_credentials = pattern(
     "URL_CREDENTIALS",
@@ -96,13 +93,11 @@ url_with_token = pattern(
     = (?P<value> [^\s&#"'<>]{6,2048} )""",
 )
 
-
 mac_in_context = pattern(
     "MAC_ADDRESS",
     r"""(?i)(?<!\w) mac(?:\s(?:address|addr\.?|id))? (?!\w) [ ]{0,2} (?:[:=\#]|is|was)? [ ]{0,2}
     (?P<value> [0-9A-F]{12} | [0-9A-F]{6}-[0-9A-F]{6} | (?:[0-9A-F]{1,2}:){5}[0-9A-F]{1,2} ) (?![\w:-])""",
 )
-
 
 host = pattern(
     "HOST",
@@ -121,7 +116,6 @@ host_by_role = pattern(
       | (?-i:DESKTOP|LAPTOP|WIN)-(?=[A-Z]{{0,10}}\d)(?-i:[A-Z0-9]{{7,11}}) ) (?![\w-]|\.\w)""",
 )
 
-
 host_in_context = pattern(
     "HOST",
     rf"""(?i)(?<!\w) {either("machines")} (?!\w) (?:\s(?:name|id|tag|into|to))? (?!\w)
@@ -132,7 +126,6 @@ host_in_context = pattern(
     check=lambda match: match["value"].isupper() or ("-" in match["value"] and match["value"][-1].isdigit()),
 )
 
-
 _LINK = re.compile(
     r"(?<![\w@./-])(?:[a-z][a-z0-9+.-]{1,15}://)?(?:[\w-]{1,63}+\.){0,8}[\w-]{1,63}+(?::\d{2,5})?/[^\s<>\"'`\\|{}]{0,2048}+",
     re.IGNORECASE,
@@ -141,7 +134,6 @@ _LINK = re.compile(
 
 # A last part that only a program would make up.
 _MADE_UP = r"(?=[\w~.%-]{0,40}[0-9])(?=[\w~.%-]{0,40}[A-Za-z])[\w~.%-]{8,512}"
-
 
 _PRIVATE = re.compile(
     rf"""
@@ -176,7 +168,6 @@ _PRIVATE = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 
-
 _PEOPLES = re.compile(
     r"""(?:https?://)? (?:[a-z]{1,6}\.)? (?:
       linkedin\.com/(?:in|pub)/ | (?:twitter|x|instagram|facebook|fb|github|gitlab|keybase|about|venmo|calendly
@@ -190,7 +181,6 @@ _PEOPLES = re.compile(
     (?P<name> [\w.@%-]{2,64} ) (?P<more> /? (?: [/?\#] [^\s]{1,256} )? )""",
     re.VERBOSE | re.IGNORECASE,
 )
-
 
 _REPOSITORIES = re.compile(r"(?:github|gitlab)\.(?:com|io)/", re.IGNORECASE)
 

@@ -10,7 +10,6 @@ digits = pattern("NUMBER", r"\d{5,}+")
 # An identifier read out in groups, such as 34 17 52. Groups of four are left alone: years stand side by side.
 spaced_digits = pattern("NUMBER", r"(?<![\w.,:/-]) (?=(?:[ ]?\d){5}) \d{1,3}+(?:[ ]\d{1,3}+){2,}+ (?![\w,:/-]|\.\d)")
 
-
 _DIGIT_WORD = r"(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)"
 
 
@@ -41,7 +40,6 @@ _PLATES = r"""(?:
   | [A-Z\d]{5,8}
 )"""
 
-
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 
 
@@ -70,9 +68,7 @@ plate = pattern(
     check=_mixes,
 )
 
-
 _VALUES = dict(zip("ABCDEFGHJKLMNPRSTUVWXYZ", (*range(1, 9), *range(1, 6), 7, 9, *range(2, 10)), strict=True))
-
 
 _WEIGHTS = (8, 7, 6, 5, 4, 3, 2, 10, 0, 9, 8, 7, 6, 5, 4, 3, 2)
 
@@ -91,7 +87,6 @@ chassis_number = pattern(
     (?P<value> (?=[0-9]{0,16}[A-Z])[A-HJ-NPR-Z0-9]{8}[0-9X][A-HJ-NPR-Z0-9]{4}[0-9]{4} ) (?![\w-])""",
     check=lambda match: match["named"] is not None or is_vin(match["value"]),
 )
-
 
 chassis_in_context = pattern(
     "VIN",

@@ -7,9 +7,7 @@ from atdp_cli.detection.word_lists import function_words
 
 _STATE_CODES = either("state codes")
 
-
 _STREET = either("street kinds")
-
 
 _STATE_NAMES = (
     r"alabama|alaska|arizona|arkansas|california|colorado|connecticut|delaware|florida|georgia|hawaii|idaho"
@@ -19,15 +17,11 @@ _STATE_NAMES = (
     r"|utah|vermont|(?:west\s)?virginia|washington|wisconsin|wyoming"
 )
 
-
 _STATE = rf"(?:{_STATE_CODES}|(?i:{_STATE_NAMES}))"
-
 
 _ZIP = r"[0-9]{5}(?:-[0-9]{4})?(?![\w-])"
 
-
 _FLAT = r"(?i:apt|apartment|suite|ste|unit|flat|room|rm)\.?\s?\#?\s?[A-Za-z]?[0-9]{0,5}[A-Za-z]?(?!\w)"
-
 
 _REST = rf"""
     (?: (?:,|\.)?\s{{1,2}} {_FLAT} | ,?\s{{1,2}}\#\s?\d{{1,5}} )?
@@ -43,21 +37,16 @@ _STREET_BEFORE = (
     r"|Ulica|Aleja|Strada|Jalan)"
 )
 
-
 _STREET_ENDING = (
     r"(?:stra(?:ß|ss)e|str\.|gasse|weg|platz|allee|ufer|damm|laan|straat|plein|gracht|dijk|singel|gatan|gata|vägen"
     r"|gränd|vej|veien|vegen|gade|torv|katu|kuja|polku|stræti|straeti|vegur|braut|tänav|gatve|ulica|ulice)"
 )
 
-
 _STREET_AFTER = r"(?:utca|u\.|út|útja|tér|körút|köz|puiestee|tee|iela|gatvė|väg|katu|vei|plads|allé|allée)"
-
 
 _NUMBER = r"(?<![\w.,$€£/-])\d{1,6}[A-Za-z]?(?:[/-]\d{1,4})?"
 
-
 _ORDINAL = r"\d{1,3}(?i:st|nd|rd|th)"
-
 
 street_address = pattern(
     "ADDRESS",
@@ -89,7 +78,6 @@ numbered_road = pattern(
     ) {_REST}""",
 )
 
-
 street_address_lower_case = pattern(
     "ADDRESS",
     rf"""{_NUMBER} \s{{1,2}} (?P<name>[a-z][a-z'’-]{{1,24}}|{_ORDINAL}) (?:\s{{1,2}}[a-z][a-z'’-]{{1,24}})?
@@ -110,19 +98,15 @@ flat_in_house = pattern(
     check=lambda match: match["name"].lower() not in listed("not a street") | function_words(),
 )
 
-
 _WORD = r"[^\W\d_][\w'’-]{0,24}\.?"
 
-
 _NUMBER_LAST = r"(?P<number>\d{1,5}[A-Za-z]?(?:[/-]\d{1,4}[A-Za-z]?)?)(?![\w:%]|[.,/-]\d)"
-
 
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 
 
 # A city, a region and a country, one word after the other or on lines of their own, up to a postal number.
 _UP_TO_POSTCODE = rf"(?: (?:[\s,>(]{{1,8}} {_WORD} \)? ){{1,6}} [\s,>]{{1,8}} \d{{4,6}} (?![\w.,]\d|\w) )"
-
 
 street_address_number_last = pattern(
     "ADDRESS",
@@ -134,12 +118,10 @@ street_address_number_last = pattern(
     check=lambda match: _YEAR.fullmatch(match["number"]) is None,
 )
 
-
 flat_or_suite = pattern(
     "ADDRESS",
     r"(?i)(?<!\w) (?:apt|apartment|suite|ste)\.? \s{1,2} \#?[A-Za-z]?[0-9]{1,5}[A-Za-z]? (?!\w)",
 )
-
 
 _FLAT_NUMBER = r"(?i:apt|apartment|suite|ste|unit|flat)\.?\s{1,2}\#?[A-Za-z]?\d{1,5}[A-Za-z]?(?!\w)"
 
@@ -161,15 +143,12 @@ military_address = pattern(
     [AFD]PO,?\s{1,2}A[AEP],?\s{1,2}\d{5}(?:-\d{4})?(?!\w)""",
 )
 
-
 post_box = pattern(
     "ADDRESS",
     r"(?i)(?<!\w) (?: p\.?\s?o\.?\s?box | psc\s\d{1,5},?\sbox ) \s{1,2} \#?[0-9]{1,7} (?!\w)",
 )
 
-
 _UK = r"(?:[A-Z]{1,2}[0-9][A-Z0-9]?\s[0-9][A-Z]{2})"
-
 
 _CANADA = r"(?:[ABCEGHJ-NPR-TVXY][0-9][A-Z]\s[0-9][A-Z][0-9])"
 
@@ -180,13 +159,11 @@ _POSTCODE = (
     rf"| [0-9]{{5}}-[0-9]{{3,4}} | [0-9]{{4,6}} | {_UK} | {_CANADA} )"
 )
 
-
 zip_in_context = pattern(
     "ZIP",
     rf"(?i)(?<!\w) (?:zip(?:\s?-?code)?|post(?:al)?\s?code) (?!\w) (?:\s(?:on\sfile|there|number))? \s{{0,2}}"
     rf"(?:[:=\#-]|is|was)? \s{{0,2}} (?P<value> {_POSTCODE} ) (?![\w-])",
 )
-
 
 zip_after_state = pattern("ZIP", rf"(?<!\w) {_STATE_CODES} ,?\s{{1,2}} (?P<value>{_ZIP})")
 
@@ -194,30 +171,22 @@ zip_after_state = pattern("ZIP", rf"(?<!\w) {_STATE_CODES} ,?\s{{1,2}} (?P<value
 # An Irish one mixes letters and digits in its second half, or "A12 2019" would be one.
 _IRELAND = r"(?:[AC-FHKNPRTV-Y][0-9][0-9W]\s(?=[A-Z]{1,3}[0-9]|[0-9]{1,3}[A-Z])[0-9AC-FHKNPRTV-Y]{4})"
 
-
 postcode = pattern("ZIP", rf"(?<!\w) (?:{_UK}|{_CANADA}|{_IRELAND}) (?!\w)")
-
 
 _SIGN = "[-+−–]?"
 
-
 _MINUTES = r"\d{1,2}(?:\.\d{1,6})?\s?(?:['′’‘]|m(?:in)?\b)"
-
 
 _SECONDS = r"\d{1,2}(?:\.\d{1,6})?\s?(?:[\"″”“]|['′’]{2}|s(?:ec)?\b)"
 
-
 _DEGREES = r"\d{1,3}\s?(?:[°º]|d(?:eg)?\b)"
-
 
 _DMS = (
     rf"(?: [NSEWO]\s?{_DEGREES}\s?{_MINUTES}(?:\s?{_SECONDS})? "
     rf"| {_DEGREES}\s?{_MINUTES}(?:\s?{_SECONDS})?\s?[NSEWO](?!\w) )"
 )
 
-
 _SIDED = r"(?: [NSEWO]\s?\d{1,3}\.\d{1,9}\s?[°º]? | \d{1,3}(?:\.\d{1,9}\s?[°º]?|\s?[°º])\s?[NSEWO](?!\w) )"
-
 
 _NUMBER_BEFORE = re.compile(r"\.\d{1,12}\s?[,;]\s?\Z")
 
@@ -242,7 +211,6 @@ coordinates = pattern(
       | {_SIDED} \s?[,;/|]?\s{{0,2}} {_SIDED} )""",
     check=_on_the_earth,
 )
-
 
 coordinates_in_context = pattern(
     "COORDINATES",

@@ -11,10 +11,8 @@ from atdp_cli.files.word_lists import read_lists
 IdentifierMatch = tuple[int, int, str]
 """(start, end, label): code points of the text, end exclusive."""
 
-
 Recogniser = Callable[[str], Iterable[IdentifierMatch]]
 """Takes a text and gives what it found, in any order. Time must be linear in the text's length."""
-
 
 REGISTERED: list[tuple[str, Recogniser]] = []
 """Every recogniser that was made so far, with the label that it gives."""

@@ -68,18 +68,13 @@ KEYS: dict[str, Recogniser] = {
     "jwt": pattern("JWT", r"(?<![\w-]) eyJ[\w-]{8,4096}+ \. eyJ[\w-]{4,8192}+ \. [\w-]{0,4096}+"),
 }
 
-
 _KEY = r"(?:[A-Z0-9]{1,16}[ ]){0,4}PRIVATE[ ]KEY(?:[ ]BLOCK)?"
-
 
 _BEGIN = re.compile(rf"-----BEGIN[ ]{_KEY}-----|----[ ]BEGIN[ ]{_KEY}[ ]----")
 
-
 _HEADER = r"(?:Proc-Type|DEK-Info|Comment|Subject|Version|Hash|Charset):[ ][^\n]{0,120}\n"
 
-
 _BODY = re.compile(rf"(?:{_HEADER}|[A-Za-z0-9+/=\s]|\\[nr])*+")
-
 
 _END = re.compile(rf"-----END[ ]{_KEY}-----|----[ ]END[ ]{_KEY}[ ]----")
 

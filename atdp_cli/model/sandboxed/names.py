@@ -18,7 +18,6 @@ FORMS = {
 }
 """The settings of an adapter of which peft makes regular expressions, and what it makes of each."""
 
-
 PROCESSOR_SECONDS, BYTES = 2, 1 << 30
 """Of all the searches; in a model of ten thousand modules they take a quarter of it."""
 

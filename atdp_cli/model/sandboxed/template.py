@@ -12,7 +12,6 @@ import sys
 PROCESSOR_SECONDS, BYTES, CHARACTERS = 5, 4 << 30, 1 << 20
 """Of the trial, imports included, and the most that may become of one small conversation."""
 
-
 ROLES = (
     *(("user",), ("assistant",), ("system",), ("user", "assistant"), ("system", "user", "assistant", "user")),
     *(("user", "assistant") * 8, ("system", "user", "assistant", "tool", "assistant")),

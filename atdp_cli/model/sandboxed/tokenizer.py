@@ -17,10 +17,8 @@ from itertools import chain
 SHORT, LONG, SLOWEST = 2_000, 50_000, 3
 """Characters of the texts that all are tried, of those that are tried again, and how many are."""
 
-
 PROCESSOR_SECONDS, BYTES = 2, 4 << 30
 """Of the whole trial; most take a tenth. On the long texts a search that is quadratic takes longer."""
-
 
 REPEATED = (
     *("a", "A", "1", " ", "\n", "\t", ".", "-", "_", "'", "é", "日", "\u0301", "#", "/", "\\"),

@@ -23,7 +23,6 @@ class Outcome(StrEnum):
 Kind = Literal["canary", "text"]
 """What an audit looks at one by one."""
 
-
 COMMANDS: dict[Kind, str] = {"canary": "audit-canary", "text": "audit-corpus"}
 """The command that looks at it."""
 

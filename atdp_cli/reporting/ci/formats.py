@@ -11,14 +11,12 @@ from atdp_cli.reporting.ci.checks import Check, CheckedModel, Kind, Outcome, Res
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-
 _ELEMENTS = {
     Outcome.FAIL: "failure",
     Outcome.KNOWN: "skipped",
     Outcome.INCONCLUSIVE: "skipped",
     Outcome.ERROR: "error",
 }
-
 
 _COUNTS = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
@@ -58,12 +56,10 @@ def _plain(text: str) -> str:
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 
-
 _COMMON = {
     "inconclusive": ("The audit can neither pass nor fail the model.", "warning"),
     "not-audited": ("The audit of the model could not be completed.", "error"),
 }
-
 
 _RULES: dict[Kind, dict[str, tuple[str, str]]] = {
     "canary": {
@@ -79,9 +75,7 @@ _RULES: dict[Kind, dict[str, tuple[str, str]]] = {
 }
 """That of one of its kind, that of the verdict, and the others."""
 
-
 _FINGERPRINTS: dict[Kind, str] = {"canary": "atdpCanary/v1", "text": "atdpText/v1"}
-
 
 _LEVELS = {
     Outcome.FAIL: "error",
@@ -148,7 +142,6 @@ def _rule(check: Check, kind: Kind) -> str:
 
 
 _COMMANDS = {Outcome.FAIL: "error", Outcome.ERROR: "error", Outcome.INCONCLUSIVE: "warning", Outcome.KNOWN: "notice"}
-
 
 _MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#&~"} | {"\n": " ", "\r": " "})
 

@@ -15,16 +15,12 @@ from atdp_cli.training.objective import Example
 MIN_WIDTH = 8
 """Products of fewer rows go through kernels of their own, which round in another way."""
 
-
 MAX_PADDING = 0.25
 """Of the tokens of a batch that `split_by_length` makes: more costs more than another batch would."""
 
-
 LOGIT_BYTES = 256 * 2**20
 
-
 MAX_TOKENS = 4096
-
 
 GPU_BATCH = 4
 """How many times as many tokens a GPU computes at a time."""

@@ -15,14 +15,11 @@ ROUNDING_MARGIN = 2e-5
 What rounding the sum over records adds is in `sensitivity`.
 """
 
-
 MAX_CANCELLATION = ROUNDING_MARGIN * 2**24
 """κ ≈ 336: the norms of the terms of a gradient that is not formed add up to at most κ times the gradient's."""
 
-
 MAX_TERMS = 1 << 16
 """The most positions of a batch, and of a record whose gradient is not formed."""
-
 
 ADDED_AT_ONCE = 1 << 16
 """Numbers of a gradient that are added at a time, so that their conversion to fp64 stays in the processor's cache."""
@@ -98,7 +95,6 @@ def clip_factor(norm: float, clip_norm: float) -> float:
 
 
 FP64_ROUNDING = 2.0**-53
-
 
 SAME_BITS = 2.0**-40
 """Relative difference of two fp64 sums of the same fp32 numbers in another order, with much room."""

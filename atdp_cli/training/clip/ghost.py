@@ -163,7 +163,6 @@ def _uses(tape: _Tape, trained: Container[torch.Tensor]) -> Uses:
 FORMED_AT_ONCE = 2
 """Records whose formed gradients are held until they are added: on a CPU two at a time take half as long."""
 
-
 FORMED_BYTES = 4 * 2**30
 """Of formed gradients that are held on a GPU, which waits for the CPU each time that they are added."""
 

@@ -51,7 +51,6 @@ class InstantiatedUse:
 Use = LinearUse | EmbeddingUse | InstantiatedUse
 """What one call of a layer adds to each record's gradient of a parameter."""
 
-
 UseType = TypeVar("UseType", LinearUse, EmbeddingUse, InstantiatedUse)
 
 

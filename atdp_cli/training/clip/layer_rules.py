@@ -57,7 +57,6 @@ class Call:
 
 ParameterUses = Iterator[tuple[torch.Tensor, Use]]
 
-
 Rule = Callable[[Any, Call], ParameterUses]
 """(layer, call) → the layer's parameters, each with its use."""
 
@@ -137,7 +136,6 @@ def _at_least_fp32(values: torch.Tensor) -> torch.Tensor:
 
 
 _by_weight: Rule = partial(_scaled_by_weight, neutral=1.0)
-
 
 _by_one_plus_weight: Rule = partial(_scaled_by_weight, neutral=0.0)
 

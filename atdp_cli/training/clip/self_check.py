@@ -29,14 +29,11 @@ from atdp_cli.training.precision import computing_in
 STATED_EFFECT, LARGEST_EFFECT = 2.0**-14, 2.0**-10
 """η in fp32 where bits differ: 6.1e-5 wherever that is enough, and 9.8e-4 at most."""
 
-
 MEASURED_SHARE = 8
 """So many times as large as what was measured η is at least."""
 
-
 PROBES = ((7, (5,)), (23, (12,)), (3, (20, 11)), (3, (60,)))
 """Rows of a batch, and the lengths of each record's windows: 584 tokens without padding."""
-
 
 LONG_PROBE = (2, (1024,))
 """On a GPU as well: attention there may add up long windows in any order."""
@@ -101,16 +98,12 @@ FP64_TOLERANCE: Mapping[ClippingEngineName, float] = {"ghost": 1e-9, "opacus": 1
 """The largest relative difference to `per-record` in fp64. Opacus runs some layers again in backward hooks, where a
 cast to fp32 still rounds."""
 
-
 ROUNDING_FACTOR = 4
 """An engine may be so many times as far from fp64 as `per-record`, beside `ROUNDING`."""
 
-
 ROUNDING: Mapping[torch.dtype, float] = {torch.float64: 1e-9, torch.float32: 1e-4}
 
-
 BF16_ROUNDING = 2.0**-8
-
 
 CHECKED_AT_ONCE = 1 << 26
 """Trained numbers that are compared at a time, so that the check needs less memory than training."""

@@ -23,7 +23,6 @@ Objective = Annotated[
     Field(discriminator="kind"),
 ]
 
-
 BASELINES: Mapping[str, Mapping[str, Objective]] = {
     **anchored.RECIPES,
     **noise.RECIPES,

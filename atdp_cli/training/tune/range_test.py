@@ -14,22 +14,17 @@ from atdp_cli.training.tune.search import Trial, Tuned
 LEVEL_FACTORS = (1.0, 2.0**0.5)
 """The η of its levels, over the one that the stage would have without a search."""
 
-
 LEVEL_SHARES = {"quick": 0.03, "full": 0.06}
 """Of a stage's steps, those of a level."""
-
 
 MIN_LEVEL_STEPS = 4
 """Of a level."""
 
-
 AT_CHANCE = 0.1
 """The least p-value with which flagged values of training records count as ranked like those of held-out ones."""
 
-
 RANKED_VALUES = 100
 """Of a sample of training records, and of held-out ones, at most."""
-
 
 RankTests = Callable[[], Iterable[float]]
 """The p-values, one a sample of training records, of the model as it is now. The first sample chooses a level, and the

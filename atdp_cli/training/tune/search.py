@@ -12,31 +12,24 @@ from atdp_cli.training.recipe import Train
 
 Effort = Literal["none", "quick", "full"]
 
-
 SHARE = 0.25
 """Of a stage's steps, the most that all trials together take."""
-
 
 FACTORS = tuple(2.0 ** (power / 2) for power in range(-6, 5))
 """The learning rates that may be tried, over the one that the stage would have without a search."""
 
-
 STRIDES: dict[str, tuple[int, ...]] = {"quick": (2,), "full": (2, 1)}
 """How far apart neighbours are in `FACTORS`, round by round."""
 
-
 TRIALS = {2: 4, 1: 2}
 """Of a round, by its stride, the most: those that the lowest of a bowl takes; then one to each side."""
-
 
 MIN_STEPS, MAX_STEPS = 7, 8
 """Of a trial. Of four and five steps the best on long records is at a quarter of the η that suits the stage; of ten
 that on short ones at up to four times it."""
 
-
 WARMUP = 0.1
 """The share of a tuned stage's steps over which η rises."""
-
 
 TRIAL_WARMUP = 0.5
 """That of a trial's. A trial is so short that a tenth of its steps is no warm-up, and a high η then looks too bad."""

@@ -35,7 +35,6 @@ from atdp_cli.training.tune.search import TRIAL_WARMUP, Search, Tuned, search_ra
 SCORED_RECORDS = 200
 """Held-out records on which trials and epochs are judged, spread over all by position."""
 
-
 TOO_SMALL = "too few steps for trials; η is that of the plan"
 
 
