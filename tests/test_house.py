@@ -15,17 +15,23 @@ PROTOCOL = {"clipped_sum"}
 
 MOST_LINES, MOST_LINES_OF_A_FUNCTION = 400, 60
 
-MOST_CODE = 32_134
+MOST_CODE = 28_100
 """Lines of code of the package, without docstrings and comments. It may only be lowered."""
 
 LONG = {"atdp_cli.hardening.train:_train"}
 """Functions that are to become shorter."""
 
-NO_FRAGMENTS = False
-"""Whether fragments are refused: once the rooms are built."""
+REGISTRY = "atdp_cli.training.objectives.registry"
 
-FRAGMENTS: dict[str, str] = {}
-"""Modules that stay although they are fragments, each with its importer."""
+FRAGMENTS = {
+    "atdp_cli.model.sandboxed.names": "atdp_cli.model.adapter",
+    **{
+        f"atdp_cli.training.objectives.{name}": REGISTRY
+        for name in ("anchored", "gradient_difference", "negated", "noise", "npo", "rmu", "simnpo")
+    },
+}
+"""Modules that stay although they are fragments, each with its importer: a baseline is one file with one line in the
+registry, and `names` is a script that runs in a process of its own."""
 
 
 def public_names(tree: ast.Module) -> Iterator[str]:
@@ -49,10 +55,7 @@ def test_a_public_name_means_one_thing() -> None:
 
 
 def test_no_module_is_a_fragment_of_its_only_importer() -> None:
-    found = fragments(ROOT)
-    assert FRAGMENTS.keys() <= found.keys(), "an exception that is none any more"
-    if NO_FRAGMENTS:
-        assert found == FRAGMENTS
+    assert fragments(ROOT) == FRAGMENTS
 
 
 def test_no_file_is_longer_than_its_subject() -> None:
