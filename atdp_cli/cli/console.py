@@ -238,7 +238,7 @@ def show_flagged(flagged: "FlaggedSummary", console: "Console") -> None:
         console.print(
             f"One text of the form {frequent.shape} is {frequent.count:,} of the {flagged.spans:,} spans "
             f"({frequent.label}). If it only says who speaks: speaker_labels in --detector, which leaves "
-            f"guarantees as they are. If the label is of no use: --set run.exclude={frequent.label}. With --allow "
+            f"guarantees as they are. If the label is of no use: --exclude {frequent.label}. With --allow "
             "there is no selective guarantee.",
             soft_wrap=True,
         )

@@ -115,7 +115,7 @@ def _label_filter(options: DetectionOptions, settings: DetectorSettings) -> Labe
     entities = () if options.entities is None else parse_labels("entities", options.entities, known)
     exclude = () if options.exclude is None else parse_labels("exclude", options.exclude, known)
     if both := sorted(set(entities) & set(exclude)):
-        raise UsageError(f"--entities and run.exclude both name {both[0]}.", "Leave it out of one of them.")
+        raise UsageError(f"--entities and --exclude both name {both[0]}.", "Leave it out of one of them.")
     return LabelFilter(entities=entities, exclude=exclude, min_confidence=settings.min_confidence)
 
 

@@ -83,7 +83,7 @@ class DetectionOptions(Options):
 
     exclude: Annotated[
         str | None,
-        Option(flag=False, fingerprint="recipe", public=True),
+        Option(DETECTION, metavar="LABELS", words=_labels, joined=",", fingerprint="recipe", public=True),
     ] = None
     """Labels that do not count, separated by commas."""
 

@@ -20,6 +20,7 @@ from tests.cli.conftest import Atdp, atdp
 __all__ = ["atdp"]
 
 SHORT: dict[str, Any] = {"max_records": 60, "epochs": 1, "threads": 1}
+NO_FLAGS = ("threads", "insecure_seed")
 PAGE = Path(__file__).parents[2] / "docs" / "python.md"
 
 
@@ -27,8 +28,9 @@ def line_of(model: Path, request: dict[str, Any]) -> list[object]:
     """The command line that says the same."""
     words: list[object] = [model]
     for name, value in request.items():
+        key = name.replace("_", "-")
         for each in value if isinstance(value, list) else [value]:
-            words += ["--" + name.replace("_", "-"), each]
+            words += ["--set", f"run.{key}={each}"] if name in NO_FLAGS else [f"--{key}", each]
     return words
 
 

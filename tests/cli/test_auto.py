@@ -281,9 +281,10 @@ def test_the_options_that_the_default_lacks_are_those_of_dp_stages() -> None:
 @pytest.mark.parametrize("name", missing_options())
 def test_an_option_of_a_dp_stage_needs_a_recipe_that_has_one(harden: Harden, name: str) -> None:
     value = "1,1" if name == "jitter" else "0.5" if name in ("unflagged-weight", "target-share") else "5"
-    ended = harden(f"--{name}", value, "--dry-run")
+    shown = f"--{name}" if name == "noise-multiplier" else f"run.{name}"
+    ended = harden(*((shown, value) if shown.startswith("-") else ("--set", f"{shown}={value}")), "--dry-run")
     assert ended.code == 2
-    assert ended.err.startswith(f"atdp: --{name} needs a DP stage")
+    assert ended.err.startswith(f"atdp: {shown} needs a DP stage")
     assert "Add --recipe atdp, or another with a DP stage.\n" in ended.err
     assert ended.err.count("\n") == 1
 

@@ -116,7 +116,7 @@ def test_detect_refuses_what_cannot_be_queued(atdp: Atdp, corpus: Path, tmp_path
         (["--set", "run.review-share=0.5"], "run.review-share goes with --review"),
         (["--review", path], "--force"),
         (["--review", tmp_path / "no" / "q"], "is not a folder"),
-        (["--review", tmp_path / "new", "--set", "run.review-share=0"], "review-share is 0.0"),
+        (["--review", tmp_path / "new", "--set", "run.review-share=0"], "review-share is 0"),
         (["--review", tmp_path / "new", "-o", tmp_path / "new"], "the same file"),
         (["--review", corpus, "--force"], "the corpus itself"),
     ):
@@ -256,8 +256,8 @@ def test_the_commands_that_a_review_names_have_the_settings_of_its_detector(
     corpus, path = tmp_path / "chat.txt", tmp_path / "q.jsonl"
     corpus.write_text("ZORG: Emma Clarke is here since 1956\nZORG: Maria lives in Berlin\n")
     options = [
-        "--set",
-        "run.exclude=DATE,GPE",
+        "--exclude",
+        "DATE,GPE",
         *map(str, detector(tmp_path, speaker_labels=["ZORG"], min_confidence=0.5)),
     ]
     assert atdp("detect", corpus, *LOW, *options, "--review", path, "--set", "run.review-share=1").code == 0

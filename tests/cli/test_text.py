@@ -202,9 +202,9 @@ def test_only_labels_that_are_wanted_are_flagged(atdp: Atdp, note: Path, tmp_pat
     everything = labels_of(atdp("detect", note, "--store", "none"))
     assert {"EMAIL", "PERSON"} < everything
     assert labels_of(atdp("detect", note, "--entities", "email,PERSON")) == {"EMAIL", "PERSON"}
-    assert labels_of(atdp("detect", note, "--set", "run.exclude=EMAIL")) == everything - {"EMAIL"}
+    assert labels_of(atdp("detect", note, "--exclude", "EMAIL")) == everything - {"EMAIL"}
     assert labels_of(atdp("detect", note, *detector(tmp_path, min_confidence=0.92))) == {"EMAIL"}
-    refused = atdp("detect", note, "--entities", "EMAIL", "--set", "run.exclude=EMAIL")
+    refused = atdp("detect", note, "--entities", "EMAIL", "--exclude", "EMAIL")
     assert (refused.code, refused.out) == (2, "")
     assert "both name EMAIL" in refused.err
     unknown = atdp("redact", note, "-o", tmp_path / "r.txt", "--entities", "EMIAL")
