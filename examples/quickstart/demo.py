@@ -54,7 +54,7 @@ def main() -> int:
     atdp([*corpus, "--tokenizer", str(CHECKPOINT), "--from", str(HERE / "canaries.json"), "--force"])
     console.rule("2. Fine-tune without protection")
     leaky = out / "unprotected"
-    plain = ["harden", str(CHECKPOINT), *data, "--recipe", "no-dp", "--workers", "2", "-o", str(leaky)]
+    plain = ["harden", str(CHECKPOINT), *data, "--recipe", "no-dp", "--set", "run.workers=2", "-o", str(leaky)]
     runs = {"no-dp": atdp(plain)}
     console.rule("3. Harden it by the paper's mechanism, while the next step runs")
     hardened = out / "hardened"
