@@ -173,7 +173,7 @@ def test_layers_may_compute_in_bfloat16(
             "--recipe",
             recipe,
             "--set",
-            "run.compute-dtype=precision",
+            f"run.compute-dtype={precision}",
             "--set",
             "run.insecure-seed=9",
             "--set",

@@ -6,6 +6,9 @@ from typing import Any
 import pytest
 
 from atdp_cli.detection.scan import load_pipeline
+from tests.cli.conftest import fixed_manifest
+
+__all__ = ["fixed_manifest"]
 
 
 @pytest.fixture(scope="session")
