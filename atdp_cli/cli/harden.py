@@ -81,7 +81,7 @@ def harden_command(context: typer.Context, request: HardenRequest, printing: Har
     Writes OUT/ (model, report, ledger, recipe) and OUT.private/ (spans, perplexities, journal), which stays with you.
     Exit codes: 0 done; 1 perplexity rose above --max-perplexity-increase; 2 usage or unreadable input; 3 not completed.
     """
-    from atdp_cli.training.parallel.collectives import process_group
+    from atdp_cli.training.parallel.ranks import process_group
 
     with process_group(sharded=request.shard_model) as group:
         try:

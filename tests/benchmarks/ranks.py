@@ -26,9 +26,8 @@ from atdp_cli.events import ignore
 from atdp_cli.model.checkpoint import load_checkpoint
 from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.training.clip.select import select_engine
-from atdp_cli.training.parallel.collectives import process_group
 from atdp_cli.training.parallel.fsdp import shard_model
-from atdp_cli.training.parallel.ranks import Ranks
+from atdp_cli.training.parallel.ranks import Ranks, process_group
 from atdp_cli.training.recipe import ATDP
 from atdp_cli.training.trainer import Randomness, run_private
 from tests.benchmarks.stages import QUICKSTART, STORIES, examples, plan

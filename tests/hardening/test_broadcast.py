@@ -14,7 +14,7 @@ from torch._C._distributed_c10d import TCPStore
 from atdp_cli.errors import UsageError
 from atdp_cli.hardening.resume import steps_of
 from atdp_cli.privacy.ledger import LedgerEvent, read_verified
-from atdp_cli.training.parallel.collectives import process_group
+from atdp_cli.training.parallel.ranks import process_group
 from tests.cli.test_harden import PRIVATE_FILES
 from tests.crashing import OUT, PATIENCE, ended, lines_of, run_here, server, wait_for
 from tests.hardening.test_kills import STEPS, command

@@ -23,9 +23,8 @@ from atdp_cli.training.clip.engine import ClippingEngine
 from atdp_cli.training.clip.select import select_engine
 from atdp_cli.training.objectives.kinds import Uniform
 from atdp_cli.training.objectives.noise import NoLoss
-from atdp_cli.training.parallel.collectives import process_group
 from atdp_cli.training.parallel.fsdp import full_tensor, shard_model
-from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks
+from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks, process_group
 from atdp_cli.training.plan import CorpusFacts, StagePlan, make_plan
 from atdp_cli.training.recipe import DPSGD, SGD, AdamW, NonPrivate, Optimizer, TextVariant, Train
 from atdp_cli.training.state import StageResult

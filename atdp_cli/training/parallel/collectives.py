@@ -3,21 +3,18 @@
 For a single process each costs nothing and needs no `torch.distributed`.
 """
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import torch
 from torch import distributed
 
-from atdp_cli.errors import LostRankError, RunError, UsageError
-from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks
+from atdp_cli.errors import LostRankError
+from atdp_cli.training.parallel.ranks import Ranks
 
 if TYPE_CHECKING:
-    from torch.distributed.distributed_c10d import Store
+    pass
 
 
 LARGE_TENSOR = 1 << 20
@@ -111,69 +108,3 @@ def _lost_ranks() -> Iterator[None]:
         raise LostRankError(
             "Another process of this run has ended.", "Its message, or torchrun's, says why; continue with --resume."
         ) from error
-
-
-TIMEOUT = timedelta(days=1)
-"""While the first process reads a corpus, for example. One that ends is noticed at once: its connection closes."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ProcessGroup:
-    """The processes of a run.
-
-    Attributes:
-        store: Kept by torchrun, so that it outlives each process; None for a single process.
-    """
-
-    ranks: Ranks = SINGLE_PROCESS
-    store: "Store | None" = None
-
-    def first_to_fail(self) -> bool:
-        """Whether no other process has reported yet why the run ends, so that there is one message."""
-        if self.store is None:
-            return True
-        try:
-            return self.store.add("failed", 1) == 1
-        except RuntimeError:
-            return self.ranks.first
-
-
-@contextmanager
-def process_group(*, sharded: bool = False, environment: Mapping[str, str] = os.environ) -> Iterator[ProcessGroup]:
-    """The group of processes that torchrun started; a group of one without torchrun.
-
-    Args:
-        sharded: Each process holds a shard of every parameter.
-
-    Raises:
-        UsageError: torchrun's variables are not numbers, or parameters are to be sharded in a single process.
-        RunError: The other processes do not answer.
-    """
-    try:
-        size, local = int(environment.get("WORLD_SIZE", "1")), int(environment.get("LOCAL_RANK", "0"))
-    except ValueError:
-        raise UsageError("WORLD_SIZE or LOCAL_RANK is not a number.", "Start with torchrun, or unset them.") from None
-    if size == 1:
-        if sharded:
-            raise UsageError("run.shard-model needs several processes, and there is one.", "Start with torchrun.")
-        yield ProcessGroup()
-        return
-    import torch
-    from torch import distributed
-    from torch.distributed.rendezvous import rendezvous
-
-    if torch.cuda.is_available():
-        torch.cuda.set_device(local % torch.cuda.device_count())
-    try:
-        store, rank, size = next(rendezvous("env://"))
-        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-        distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=TIMEOUT)
-    except (RuntimeError, ValueError) as error:
-        raise RunError(
-            f"The {size} processes of this run do not find each other ({type(error).__name__}).",
-            "Check the options of torchrun.",
-        ) from error
-    try:
-        yield ProcessGroup(ranks=Ranks(rank=rank, size=size, sharded=sharded), store=store)
-    finally:
-        distributed.destroy_process_group()
