@@ -25,6 +25,7 @@ REGISTRY = "atdp_cli.training.objectives.registry"
 
 FRAGMENTS = {
     "atdp_cli.model.sandboxed.names": "atdp_cli.model.adapter",
+    "atdp_cli.hardening.review_each_epoch": "atdp_cli.hardening.train",
     **{
         f"atdp_cli.training.objectives.{name}": REGISTRY
         for name in ("anchored", "gradient_difference", "negated", "noise", "npo", "rmu", "simnpo")
