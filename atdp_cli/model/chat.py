@@ -16,8 +16,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transformers import PreTrainedTokenizerFast
-
 from atdp_cli.corpus.record import Record
 from atdp_cli.corpus.spans import FlaggedRecord, Range, Span
 from atdp_cli.corpus.split import Split
@@ -287,7 +285,7 @@ def _closing(chat: ChatTemplate, form: tuple[Message, ...], turn: int, piece: st
     return piece[: next(differs, min(len(behind), len(piece)))]
 
 
-def chat_template_for(split: Split, tokenizer: PreTrainedTokenizerFast, name: str | None) -> ChatTemplate | None:
+def chat_template_for(split: Split, tokenizer: "PreTrainedTokenizerFast", name: str | None) -> ChatTemplate | None:
     """What renders the conversations of a corpus; None where it has none.
 
     Args:
