@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.errors import InputError
 from atdp_cli.files.corpus_file import LONE_SURROGATE
@@ -121,7 +120,7 @@ class Marks:
 
 
 def encode_windows(
-    tokenizer: PreTrainedTokenizerFast, record: int, text: str, marks: Marks, *, context: int, max_windows: int
+    tokenizer: "PreTrainedTokenizerFast", record: int, text: str, marks: Marks, *, context: int, max_windows: int
 ) -> tuple[Window, ...]:
     """A record's windows: start token if there is one, the text, end token if there is one.
 
@@ -206,7 +205,14 @@ def _cut(window: Window, cut: slice) -> Window:
 
 
 def encode_pair(
-    tokenizer: PreTrainedTokenizerFast, record: int, source: str, target: str, marks: Marks, *, start: int, context: int
+    tokenizer: "PreTrainedTokenizerFast",
+    record: int,
+    source: str,
+    target: str,
+    marks: Marks,
+    *,
+    start: int,
+    context: int,
 ) -> tuple[Window, ...]:
     """The one window of a record of an encoder-decoder model; source and target are cut to the context.
 
@@ -241,7 +247,7 @@ def _window(record: int, ids: Sequence[int], offsets: Sequence[Range], text: str
     )
 
 
-def check_alignment(tokenizer: PreTrainedTokenizerFast) -> None:
+def check_alignment(tokenizer: "PreTrainedTokenizerFast") -> None:
     """Refuse a tokenizer whose offsets do not cover the text.
 
     Raises:

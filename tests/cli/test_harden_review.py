@@ -8,7 +8,7 @@ import pytest
 from atdp_cli.cli.app import run
 from atdp_cli.corpus.split import held_out_positions
 from atdp_cli.events import Event, Notify, ReviewQueued
-from atdp_cli.hardening import run as reviewing
+from atdp_cli.hardening import review_each_epoch as reviewing
 from atdp_cli.hardening.encode import encode
 
 OPTIONS = [
