@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from atdp_cli.detection.redact import RedactRequest, redact
     from atdp_cli.detection.run import DetectRequest, detect
     from atdp_cli.hardening.request import HardenRequest
-    from atdp_cli.hardening.results import HardenPlan, HardenSummary
     from atdp_cli.hardening.run import harden, plan
+    from atdp_cli.hardening.summary import HardenPlan, HardenSummary
     from atdp_cli.memorisation.request import MapRequest
     from atdp_cli.memorisation.results import MemoryDocument
     from atdp_cli.memorisation.run import audit_corpus
@@ -44,9 +44,9 @@ _HOMES = {
     "AuditRequest": "audit.request",
     "DecoyRequest": "decoys.request",
     "DetectRequest": "detection.run",
-    "HardenPlan": "hardening.results",
+    "HardenPlan": "hardening.summary",
     "HardenRequest": "hardening.request",
-    "HardenSummary": "hardening.results",
+    "HardenSummary": "hardening.summary",
     "MapRequest": "memorisation.request",
     "MemoryDocument": "memorisation.results",
     "PrivateReport": "reporting.document",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from atdp_cli.hardening.results import HardenPlan, HardenSummary
+    from atdp_cli.hardening.summary import HardenPlan, HardenSummary
     from atdp_cli.reporting.document import StageEntry
     from atdp_cli.reporting.entries import BeforeAfter, RanksBeforeAfter
 

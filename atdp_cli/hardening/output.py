@@ -11,12 +11,12 @@ from atdp_cli.files.documents import software
 from atdp_cli.files.private import FAILED, beside
 from atdp_cli.hardening.measure import compared, measure
 from atdp_cli.hardening.plan import Planned
-from atdp_cli.hardening.progress import RunSpec
 from atdp_cli.hardening.recipes import trained_recipe
 from atdp_cli.hardening.report import private_report, public_report, trained_stages
 from atdp_cli.hardening.request import SettledRequest
 from atdp_cli.hardening.results import HardenResult, TrainedRun
 from atdp_cli.hardening.resume import ended_early, missing_steps, steps_of
+from atdp_cli.hardening.run_spec import RunSpec
 from atdp_cli.hardening.verify_run import REMEDY
 from atdp_cli.hardening.workspace import Workspace
 from atdp_cli.model.adapter import merged

@@ -19,8 +19,7 @@ from atdp_cli.events import Notify, ignore
 from atdp_cli.hardening.model import LoadedModel, load_model
 from atdp_cli.hardening.plan import Planned
 from atdp_cli.hardening.request import SettledRequest
-from atdp_cli.hardening.results import FlaggedEntry, HardenPlan
-from atdp_cli.hardening.summary import plan_summary
+from atdp_cli.hardening.summary import FlaggedEntry, HardenPlan, plan_summary
 from atdp_cli.hardening.workspace import STATE
 from atdp_cli.model.adapter import is_adapted, merged, no_warnings
 from atdp_cli.model.checkpoint import Checkpoint, context_length, load_tokenizer

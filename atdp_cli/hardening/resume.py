@@ -18,7 +18,7 @@ from atdp_cli.errors import (
 from atdp_cli.events import ChoiceWarning, Notify, Resumed
 from atdp_cli.hardening.budget import Cursor, allowance, events_left_by, one_step_events, within_limits
 from atdp_cli.hardening.checkpoint import SavedState, latest_state, newest_cursor
-from atdp_cli.hardening.progress import RunSpec
+from atdp_cli.hardening.run_spec import RunSpec
 from atdp_cli.hardening.workspace import Workspace
 from atdp_cli.privacy.journal import mend_journal
 from atdp_cli.privacy.ledger import LedgerEvent, SubsampledGaussian

@@ -8,9 +8,8 @@ from atdp_cli.events import Notify, ignore
 from atdp_cli.hardening.defaults import settle
 from atdp_cli.hardening.plan import plan_request
 from atdp_cli.hardening.request import HardenRequest
-from atdp_cli.hardening.results import HardenPlan, HardenSummary
 from atdp_cli.hardening.spec import open_run
-from atdp_cli.hardening.summary import plan_summary, result_summary
+from atdp_cli.hardening.summary import HardenPlan, HardenSummary, plan_summary, result_summary
 from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks
 
 Show = Callable[[HardenPlan], object]

@@ -14,9 +14,9 @@ from atdp_cli.detection.settings import CrosscheckSettings, DetectorSettings
 from atdp_cli.files.private import FAILED, beside
 from atdp_cli.hardening.fingerprint import NOT_GIVEN, PLAN, RECIPE, RECORDS, SETTINGS, START
 from atdp_cli.hardening.plan import Planned
-from atdp_cli.hardening.progress import RunSpec
 from atdp_cli.hardening.recipes import resolved_recipe
 from atdp_cli.hardening.request import SettledRequest, options_of
+from atdp_cli.hardening.run_spec import RunSpec
 from atdp_cli.hardening.workspace import check_output
 from atdp_cli.model.folder import base_of, is_adapter, tokenizer_folder, weight_files
 from atdp_cli.model.hashes import seal_of

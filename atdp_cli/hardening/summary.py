@@ -1,14 +1,15 @@
 """What `plan` and `harden` return as documents; and the notice shown first: the recipe, who chose it, and advice."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from atdp_cli.files.documents import Frozen
+from atdp_cli.hardening.describe import stage_entry
 from atdp_cli.hardening.plan import Planned
-from atdp_cli.hardening.report import stage_entry
-from atdp_cli.hardening.results import HardenPlan, HardenSummary
 from atdp_cli.privacy.ledger import unprotected_past
 from atdp_cli.privacy.wording import advice, guarantee_sentences
-from atdp_cli.reporting.entries import guarantee_entries
+from atdp_cli.reporting.document import StageEntry
+from atdp_cli.reporting.entries import BeforeAfter, GuaranteeEntry, RanksBeforeAfter, guarantee_entries
 from atdp_cli.training.objectives.kinds import Distilled
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import NonPrivate, TextVariant, reads_records
@@ -16,6 +17,80 @@ from atdp_cli.training.tune.range_test import RangeTest
 
 if TYPE_CHECKING:
     from atdp_cli.hardening.results import HardenResult
+
+
+class FlaggedEntry(Frozen):
+    """The share of flagged characters in a number of records, in [0, 1]."""
+
+    records: int
+    share: float
+
+
+class HardenPlan(Frozen):
+    """What `plan` returns, and `atdp harden --dry-run --json` prints.
+
+    Attributes:
+        output: Where the run would write.
+        notice: Which recipe is taken and why, and what it does.
+        statements: What is guaranteed, a sentence each.
+        advice: What the user could do better, a sentence each.
+        flagged: In a part of the records; None where spans come from a file.
+        records: Those that train, one `unit` each.
+        searches: What is searched before a stage, a sentence each.
+        trial_steps: At most, for settings that are searched.
+        engine: Of clipping; None where nothing is clipped.
+        estimated_bytes: The most memory, about; None where the system does not tell.
+    """
+
+    schema_version: Literal[1] = 1
+    dry_run: Literal[True] = True
+    output: str
+    recipe: str
+    notice: str
+    statements: tuple[str, ...]
+    advice: tuple[str, ...]
+    tier: str
+    flagged: FlaggedEntry | None = None
+    records: int
+    held_out: int
+    unit: str
+    steps: int
+    stages: tuple[StageEntry, ...]
+    searches: tuple[str, ...]
+    trial_steps: int
+    guarantees: tuple[GuaranteeEntry, ...]
+    insecure_seed: bool
+    engine: str | None = None
+    estimated_bytes: int | None = None
+
+
+class HardenSummary(Frozen):
+    """What `harden` returns, and `atdp harden --json` prints. Perplexities are of held-out private text.
+
+    Attributes:
+        output: Where the model is: OUT/, or OUT.failed/ where its perplexity rose above the limit.
+        steps: That were taken; repeated ones count once.
+        stages: As they were trained, with the settings that were chosen.
+        decoyed_perplexity: Of held-out text with decoys; None where nothing could be decoyed.
+        value_ranks: Of flagged values among decoys; None where they tell nothing.
+        failed: Why the model is in OUT.failed/, as a sentence.
+        ended_early: Why the run took fewer steps than planned, as a sentence.
+    """
+
+    schema_version: Literal[1] = 1
+    dry_run: Literal[False] = False
+    output: str
+    recipe: str
+    steps: int
+    stages: tuple[StageEntry, ...]
+    guarantees: tuple[GuaranteeEntry, ...]
+    insecure_seed: bool
+    perplexity: BeforeAfter
+    decoyed_perplexity: BeforeAfter | None
+    value_ranks: RanksBeforeAfter | None
+    seconds: float
+    failed: str | None
+    ended_early: str | None
 
 
 BETTER = "Where secrets were memorised, decoys measured better: leave --recipe out (docs/choosing.md)."

@@ -15,10 +15,10 @@ from atdp_cli.hardening.model import LoadedModel, unshard
 from atdp_cli.hardening.output import write_output
 from atdp_cli.hardening.plan import Planned
 from atdp_cli.hardening.preflight import check_room, rehearse_output
-from atdp_cli.hardening.progress import RunSpec
 from atdp_cli.hardening.results import HardenResult, TrainedRun
 from atdp_cli.hardening.resume import ResumePoint, resume_hint, resume_point
 from atdp_cli.hardening.review_each_epoch import review_each_epoch
+from atdp_cli.hardening.run_spec import RunSpec
 from atdp_cli.hardening.stages import changing_parameters, run_stages
 from atdp_cli.hardening.streams import Streams
 from atdp_cli.hardening.verify_run import check_conformance

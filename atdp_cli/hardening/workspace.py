@@ -14,7 +14,7 @@ from atdp_cli.errors import InputError, RunError, UsageError
 from atdp_cli.files.atomic_write import TEMPORARY, atomic_rewrite, sync_folder, sync_tree
 from atdp_cli.files.private import LOCK_FILE, PARTIAL, PRIVATE, beside, check_free, locked
 from atdp_cli.hardening.fingerprint import check_same_fingerprint, write_corpus_key
-from atdp_cli.hardening.progress import RunSpec
+from atdp_cli.hardening.run_spec import RunSpec
 from atdp_cli.privacy.journal import JOURNAL_FILE
 from atdp_cli.privacy.ledger import LEDGER_FILE
 from atdp_cli.privacy.trace import TRACE_FILE

@@ -17,9 +17,9 @@ from atdp_cli.events import Notify, ignore
 from atdp_cli.hardening.autosave import StopRequested
 from atdp_cli.hardening.model import load_model
 from atdp_cli.hardening.plan import plan_request
-from atdp_cli.hardening.progress import RunSpec
 from atdp_cli.hardening.request import SettledRequest
 from atdp_cli.hardening.results import HardenResult
+from atdp_cli.hardening.run_spec import RunSpec
 from atdp_cli.hardening.spec import open_run
 from atdp_cli.hardening.train import run_plan
 from atdp_cli.training.recipe import DPSGD, NonPrivate, Recipe, Train, parse_recipe

@@ -201,7 +201,7 @@ def kept(place: Place) -> tuple[bool, bool]:
 
 @pytest.mark.ci
 def test_a_search_that_the_ledger_does_not_tell_ends_the_run(place: Place) -> None:
-    from atdp_cli.hardening.progress import RunSpec
+    from atdp_cli.hardening.run_spec import RunSpec
     from atdp_cli.hardening.spec import open_run
     from atdp_cli.hardening.train import run_plan
 

@@ -11,7 +11,7 @@ import pytest
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.atomic_write import atomic_write
 from atdp_cli.files.private import LOCK_FILE
-from atdp_cli.hardening.progress import RunSpec
+from atdp_cli.hardening.run_spec import RunSpec
 from atdp_cli.hardening.workspace import (
     RECORD_FILE,
     Finished,
