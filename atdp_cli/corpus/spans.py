@@ -66,6 +66,19 @@ def at_tier(spans: Iterable[Span], tier: Tier) -> tuple[Span, ...]:
     return tuple(span for span in spans if _RANK[span.tier] <= _RANK[tier])
 
 
+def outside(span: Span, holes: Sequence[Range]) -> list[Range]:
+    """The parts of a span before, between and after holes; the span's own range, and only that, where none overlaps it.
+
+    Args:
+        holes: Sorted, disjoint, none empty. One that sticks out of the span leaves a part that ends before it starts.
+    """
+    first = bisect.bisect_right(holes, span.start, key=lambda hole: hole[1])
+    last = bisect.bisect_left(holes, span.end, key=lambda hole: hole[0])
+    starts = [span.start, *(end for _, end in holes[first:last])]
+    ends = [*(start for start, _ in holes[first:last]), span.end]
+    return list(zip(starts, ends, strict=True))
+
+
 def merge(spans: Iterable[Span]) -> tuple[Span, ...]:
     """Sorted, disjoint spans that cover the same characters.
 

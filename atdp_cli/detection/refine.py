@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from atdp_cli.corpus.spans import CATCH_ALL, Range, Span, Tier, by_place
+from atdp_cli.corpus.spans import CATCH_ALL, Range, Span, Tier, by_place, outside
 from atdp_cli.detection.structure import joined, keyword_ends, structure
 from atdp_cli.detection.word_lists import (
     all_names,
@@ -256,14 +256,11 @@ def _within(span: Span, holes: Sequence[Range]) -> bool:
 
 def _cut(text: str, span: Span, holes: Sequence[Range]) -> Iterator[Span]:
     """The parts of a span outside the holes that hold a letter or digit; punctuation beside a hole goes with it."""
-    first = bisect.bisect_right(holes, span.start, key=lambda hole: hole[1])
-    last = bisect.bisect_left(holes, span.end, key=lambda hole: hole[0])
-    if first >= last:
+    pieces = outside(span, holes)
+    if len(pieces) == 1:
         yield span
         return
-    starts = [span.start, *(end for _, end in holes[first:last])]
-    ends = [*(start for start, _ in holes[first:last]), span.end]
-    for start, end in zip(starts, ends, strict=True):
+    for start, end in pieces:
         rest = text[start:end] if start < end else ""
         if any(map(str.isalnum, rest)):
             begun = start + len(rest) - len(rest.lstrip(_EDGE))

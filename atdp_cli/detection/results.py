@@ -151,20 +151,3 @@ class RedactionSummary(Frozen):
     records: int
     skipped: int
     crosscheck: CrosscheckCounts | None
-
-
-class FlaggedSpan(Frozen):
-    """Characters `start` to `end` (code points, end exclusive) of a record, and the chance that the label is right."""
-
-    start: int
-    end: int
-    label: str
-    source: str
-    confidence: float
-
-
-class RecordSpans(Frozen):
-    """A line of a spans file: what is sensitive in a record."""
-
-    id: str
-    spans: tuple[FlaggedSpan, ...]

@@ -1,12 +1,11 @@
 """Term lists: terms that people allow or deny, and how they change the spans of a text."""
 
-import bisect
 import re
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from atdp_cli.corpus.spans import Span, Tier
+from atdp_cli.corpus.spans import Span, Tier, outside
 from atdp_cli.errors import InputError
 from atdp_cli.files.atomic_write import atomic_rewrite
 from atdp_cli.files.corpus_file import LONE_SURROGATE, check_regular, display_name, raw_lines, read_lines, without_mark
@@ -84,14 +83,11 @@ def _disjoint(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _without(text: str, span: Span, holes: Sequence[tuple[int, int]]) -> Iterable[Span]:
-    first = bisect.bisect_right(holes, span.start, key=lambda hole: hole[1])
-    last = bisect.bisect_left(holes, span.end, key=lambda hole: hole[0])
-    if first >= last:
+    pieces = outside(span, holes)
+    if len(pieces) == 1:
         yield span
         return
-    starts = [span.start, *(end for _, end in holes[first:last])]
-    ends = [*(start for start, _ in holes[first:last]), span.end]
-    for start, end in zip(starts, ends, strict=True):
+    for start, end in pieces:
         rest = text[start:end] if start < end else ""
         if trimmed := rest.strip():
             at = start + len(rest) - len(rest.lstrip())
