@@ -217,7 +217,9 @@ def test_a_name_of_no_list_that_many_records_share_is_in_decoys_and_the_private_
     assert shown.count("Zubrowka") > 100
     assert "Qwyllind" not in shown
     [stage] = document(tmp_path / "out.private")["stages"]
-    assert stage["unlisted_words"] == ["Zubrowka"]
+    # Noise passes a word that nobody wrote now and then, by design.
+    assert "Zubrowka" in stage["unlisted_words"]
+    assert "Qwyllind" not in stage["unlisted_words"]
     assert "no public list has" in (tmp_path / "out.private" / "privacy_report.html").read_text()
     assert all(
         "Zubrowka" not in path.read_text() for path in (tmp_path / "out").iterdir() if path.suffix != ".safetensors"
