@@ -20,7 +20,10 @@ from atdp_cli.settings import DATA, DETECTION, MIN_DELTA, OUTPUT, Option, Option
 from atdp_cli.training.recipe import RECIPES
 from atdp_cli.training.tune.search import Effort
 
-ClippingEngineName = Literal["ghost", "per-record"]
+ClippingEngineName = Literal["ghost", "opacus", "per-record"]
+
+ENGINES: tuple[ClippingEngineName, ...] = ("ghost", "opacus", "per-record")
+"""In the order in which `auto` tries them."""
 
 Precision = Literal["float32", "bfloat16"]
 """What layers compute in."""
@@ -214,8 +217,8 @@ class EngineOptions(Options):
     clipping: Annotated[Literal["auto", ClippingEngineName], Option(flag=False, fingerprint=False, public=True)] = (
         "auto"
     )
-    """How records are clipped: many at once (ghost), or one at a time (per-record). auto takes ghost if it agrees with
-    per-record on random tokens."""
+    """How records are clipped: many at once (ghost), by Opacus' hooks (opacus), one at a time (loop). auto takes
+    the first that agrees with loop on random tokens."""
 
     max_batch_tokens: Annotated[
         PositiveInt | None,

@@ -5,7 +5,7 @@
 A private step is the clipped sum, noise and AdamW; ours draws its noise from the CSPRNG, Opacus from torch's
 generator. The non-private step is a forward pass, a backward pass and AdamW at the same batch. Each round runs every
 engine once in one process and one thread, in an order of its own; a ratio is the median of the rounds' ratios.
-`opacus_hooks` is GradSampleModule with DPOptimizer, `opacus_ghost` Opacus' fast
+`opacus` is our engine of that name, `opacus_hooks` GradSampleModule with DPOptimizer, `opacus_ghost` Opacus' fast
 gradient clipping, which takes no tied weights and so has a model whose head is its own.
 
 Memory: each engine takes three steps in a process of its own. Counted is the largest resident size of that process
@@ -40,7 +40,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, T5Config, T5ForConditional
 
 from atdp_cli.model.windows import Window
 from atdp_cli.privacy.rng import secure_stream
-from atdp_cli.training.clip import ghost, per_record
+from atdp_cli.training.clip import ghost, opacus, per_record
 from atdp_cli.training.clip.batches import default_tokens
 from atdp_cli.training.clip.engine import ClippingEngine, trainable
 from atdp_cli.training.noise import add_noise
@@ -54,7 +54,7 @@ MEMORY_STEPS = 3
 Step = Callable[[], None]
 
 
-PRIVATE = ("ghost", "per-record", "opacus_hooks", "opacus_ghost")
+PRIVATE = ("ghost", "per-record", "opacus", "opacus_hooks", "opacus_ghost")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,7 +217,8 @@ def nonprivate(model: Any, optimizer: torch.optim.Optimizer, ids: torch.Tensor, 
 def our_engine(name: str, tokens: int) -> ClippingEngine:
     if name == "per-record":
         return per_record.clipped_sum
-    return lambda model, records, clip_norm: ghost.clipped_sum(model, records, clip_norm, tokens=tokens, positions=True)
+    batched = {"ghost": ghost.clipped_sum, "opacus": opacus.clipped_sum}[name]
+    return lambda model, records, clip_norm: batched(model, records, clip_norm, tokens=tokens, positions=True)
 
 
 def make_records(ids: torch.Tensor, *, encoder: bool = False) -> list[Example]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
@@ -26,7 +26,7 @@ from atdp_cli.training.clip.select import select_engine
 from atdp_cli.training.objective import Example, make_example
 from atdp_cli.training.objectives.demands import WeightEdit
 from atdp_cli.training.objectives.kinds import Weighted
-from atdp_cli.training.options import ClippingEngineName
+from atdp_cli.training.options import ENGINES, ClippingEngineName
 from atdp_cli.training.plan import CorpusFacts, Reference, StagePlan, make_plan
 from atdp_cli.training.recipe import (
     DPSGD,
@@ -132,7 +132,7 @@ def all_cases() -> list[Case]:
     return [
         Case(*pair, engine, adapter)
         for pair in ruled
-        for engine in get_args(ClippingEngineName)
+        for engine in ENGINES
         for adapter in (False, True)
         if not (adapter and not all(map(takes_steps, parse_recipe(pair[0]))))
     ]

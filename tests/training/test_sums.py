@@ -22,7 +22,7 @@ from atdp_cli.model.device import move_model
 from atdp_cli.privacy.journal import open_journal, read_journal
 from atdp_cli.privacy.pld import largest_sample, refuse_larger
 from atdp_cli.privacy.rng import insecure_stream
-from atdp_cli.training.clip import ghost, per_record
+from atdp_cli.training.clip import ghost, opacus, per_record
 from atdp_cli.training.clip import select as selection
 from atdp_cli.training.clip.engine import SAME_BITS, ClippedSum, ClippingEngine, sensitivity, zeros_of
 from atdp_cli.training.clip.self_check import STATED_EFFECT
@@ -40,6 +40,7 @@ from tests.training.test_clipping import distance, gpt2
 C = 0.1
 ENGINES: dict[str, Any] = {
     "ghost": partial(ghost.clipped_sum, tokens=4096, positions=False),
+    "opacus": partial(opacus.clipped_sum, tokens=4096, positions=False),
     "per-record": per_record.clipped_sum,
 }
 
@@ -60,8 +61,11 @@ def check_removals(engine: ClippingEngine, records: list[Example], rows: list[in
 @pytest.mark.parametrize(
     ("name", "n"),
     [
-        pytest.param("ghost", 1024, marks=pytest.mark.ci),
-        *(pytest.param(*case, marks=pytest.mark.deep) for case in (("per-record", 1024), ("ghost", 16384))),
+        *(pytest.param(name, 1024, marks=pytest.mark.ci) for name in ("ghost", "opacus")),
+        *(
+            pytest.param(*case, marks=pytest.mark.deep)
+            for case in (("per-record", 1024), ("ghost", 16384), ("opacus", 16384))
+        ),
     ],
 )
 def test_removing_one_of_many_records_near_the_bound(name: str, n: int) -> None:
@@ -77,10 +81,11 @@ def test_removing_one_of_many_records_near_the_bound(name: str, n: int) -> None:
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_removing_one_record_of_any_batch(precision: Precision) -> None:
+@pytest.mark.parametrize("name", ["ghost", pytest.param("opacus", marks=pytest.mark.ci)])
+def test_removing_one_record_of_any_batch(name: str, precision: Precision) -> None:
     """The others' gradients stay: they are padded, masked and rounded as before."""
     model, draw = build("Llama"), random.Random(5)
-    engine = in_precision(precision, ENGINES["ghost"])
+    engine = in_precision(precision, ENGINES[name])
     for seed in range(6):
         lengths = [tuple(draw.choices(range(2, 32), k=draw.choice((1, 1, 2)))) for _ in range(draw.randint(2, 30))]
         records = [record(*length, seed=100 * seed + row, scale=100) for row, length in enumerate(lengths)]
@@ -178,7 +183,7 @@ def coupled(by: float) -> Any:
 def test_an_engine_says_what_a_batch_changes(
     monkeypatch: pytest.MonkeyPatch, by: float, precision: Precision, stated: float, alone: bool
 ) -> None:
-    monkeypatch.setattr(selection, "ghost_sum", coupled(by))
+    monkeypatch.setitem(selection._BATCHED, "ghost", coupled(by))
     reported: list[Event] = []
     model = build("Llama")
     chosen = selection.select_engine(model, "ghost", reported.append, precision=precision)
@@ -208,7 +213,7 @@ def test_where_bits_are_never_the_same_twice_the_noise_allows_for_it(
             part.mul_(moved)
         return actual
 
-    monkeypatch.setattr(selection, "ghost_sum", restless)
+    monkeypatch.setitem(selection._BATCHED, "ghost", restless)
     reported: list[Event] = []
     if stated is None:
         with pytest.raises(InputError, match="not the same twice"):

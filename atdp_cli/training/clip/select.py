@@ -10,14 +10,13 @@ from transformers import PreTrainedModel
 
 from atdp_cli.errors import InputError, RunError
 from atdp_cli.events import ChoiceWarning, Notify, ignore
-from atdp_cli.training.clip import per_record
+from atdp_cli.training.clip import ghost, opacus, per_record
 from atdp_cli.training.clip.batches import default_tokens
 from atdp_cli.training.clip.engine import SAME_BITS, ClippedSum, ClippingEngine
-from atdp_cli.training.clip.ghost import clipped_sum as ghost_sum
 from atdp_cli.training.clip.layer_rules import UnknownLayerError
 from atdp_cli.training.clip.self_check import STATED_EFFECT, batch_effect, same_gradients, stated_effect, without_zeros
 from atdp_cli.training.objective import Example, count_tokens
-from atdp_cli.training.options import ClippingEngineName, Precision
+from atdp_cli.training.options import ENGINES, ClippingEngineName, Precision
 from atdp_cli.training.parallel.collectives import all_gather
 from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks
 from atdp_cli.training.precision import computing_in, in_precision
@@ -25,14 +24,23 @@ from atdp_cli.training.precision import computing_in, in_precision
 PROBE_TOKENS = 80
 
 
+class _Batched(Protocol):
+    def __call__(
+        self, model: PreTrainedModel, records: Sequence[Example], clip_norm: float, *, tokens: int, positions: bool
+    ) -> ClippedSum: ...
+
+
+_BATCHED: dict[ClippingEngineName, _Batched] = {"ghost": ghost.clipped_sum, "opacus": opacus.clipped_sum}
+
+
 @dataclass(frozen=True, kw_only=True)
 class SelectedEngine:
-    """The engine of a run. `ghost` agreed with `per-record` on random tokens.
+    """An engine that agreed with `per-record` on random tokens.
 
     Attributes:
         name: The engine.
         run: The engine itself.
-        refused: Why `ghost` could not be used, if it was tried.
+        refused: For each engine that was tried before it, why it could not be used.
         precision: What layers compute in while it runs.
     """
 
@@ -51,9 +59,9 @@ def select_engine(
     ranks: Ranks = SINGLE_PROCESS,
     precision: Precision = "float32",
 ) -> SelectedEngine:
-    """The engine that the user chose, or for `auto` `ghost` if it is right for this model, else `per-record`.
+    """The engine that the user chose, or for `auto` the first that is right for this model.
 
-    `ghost` is run on random tokens and compared with `per-record`; the outcome depends on no record. Where a record's
+    Each is run on random tokens and compared with `per-record`; the outcome depends on no record. Where a record's
     gradient differs beside others by more than `STATED_EFFECT` allows, each record is computed in a batch of its own,
     or, where that does not give the same bits twice either, the noise allows for more.
 
@@ -67,32 +75,52 @@ def select_engine(
         precision: What layers are to compute in; engines are compared in fp64 first.
 
     Raises:
-        InputError: `ghost` was chosen, or parameters are sharded, and it does not fit the model; `per-record` was
-            chosen and parameters are sharded; or a record's gradient is so different twice that no noise can allow
-            for it.
+        InputError: The chosen engine does not fit the model, or none does that can shard parameters; or a record's
+            gradient is so different twice that no noise can allow for it.
     """
     tokens = tokens or default_tokens(model)
-    if wanted == "per-record":
-        if ranks.sharded:
-            raise InputError(
-                "Engine per-record needs every parameter whole.", "Use --set run.clipping=auto, or no run.shard-model."
-            )
-        return SelectedEngine(
-            name="per-record", run=in_precision(precision, per_record.clipped_sum), precision=precision
-        )
-    fitting = _fitting(model, precision, ranks)
-    if not isinstance(fitting, str):
-        tokens, effect = _independent(model, fitting, tokens, notify, ranks=ranks, precision=precision)
-        run = partial(fitting, tokens=tokens) if ranks.sharded else shrink_on_out_of_memory(fitting, tokens, notify)
-        return SelectedEngine(name="ghost", run=in_precision(precision, _stating(run, effect)), precision=precision)
     if ranks.sharded:
+        return _sharded(model, wanted, tokens, notify, ranks=ranks, precision=precision)
+    refused: list[str] = []
+    for name in ENGINES if wanted == "auto" else (wanted,):
+        effect = 0.0
+        if name == "per-record":
+            run: ClippingEngine = per_record.clipped_sum
+        else:
+            fitting = _fitting(model, name, _BATCHED[name], precision)
+            if isinstance(fitting, str):
+                refused.append(f"{name}: {fitting}")
+                continue
+            tokens, effect = _independent(model, fitting, tokens, notify, ranks=ranks, precision=precision)
+            run = _stating(shrink_on_out_of_memory(fitting, tokens, notify), effect)
+        if refused:
+            notify(ChoiceWarning(what="engine", reason=f"{name}; refused were {'; '.join(refused)}"))
+        return SelectedEngine(name=name, run=in_precision(precision, run), refused=tuple(refused), precision=precision)
+    reason = refused[0].removeprefix(f"{wanted}: ")
+    raise InputError(f"Engine {wanted} does not fit this model: {reason}.", "Use --set run.clipping=auto.")
+
+
+def _sharded(
+    model: PreTrainedModel,
+    wanted: ClippingEngineName | Literal["auto"],
+    tokens: int,
+    notify: Notify,
+    *,
+    ranks: Ranks,
+    precision: Precision,
+) -> SelectedEngine:
+    if wanted not in ("auto", "ghost"):
+        raise InputError(
+            f"Engine {wanted} needs every parameter whole.", "Use --set run.clipping=auto, or no run.shard-model."
+        )
+    fitting = _fitting(model, "ghost", partial(ghost.clipped_sum, ranks=ranks), precision)
+    if isinstance(fitting, str):
         raise InputError(
             f"This model cannot be sharded: ghost does not fit it, {fitting}.", "Leave run.shard-model out."
         )
-    if wanted == "ghost":
-        raise InputError(f"Engine ghost does not fit this model: {fitting}.", "Use --set run.clipping=auto.")
-    notify(ChoiceWarning(what="engine", reason=f"per-record; ghost was refused: {fitting}"))
-    return replace(select_engine(model, "per-record", notify, precision=precision), refused=(f"ghost: {fitting}",))
+    tokens, effect = _independent(model, fitting, tokens, notify, ranks=ranks, precision=precision)
+    run = _stating(partial(fitting, tokens=tokens), effect)
+    return SelectedEngine(name="ghost", run=in_precision(precision, run), precision=precision)
 
 
 def _stating(engine: ClippingEngine, effect: float) -> ClippingEngine:
@@ -151,13 +179,15 @@ class BatchedEngine(Protocol):
     ) -> ClippedSum: ...
 
 
-def _fitting(model: PreTrainedModel, precision: Precision, ranks: Ranks) -> BatchedEngine | str:
-    """`ghost` with position ids, or without, whichever is right; otherwise why neither is."""
+def _fitting(
+    model: PreTrainedModel, name: ClippingEngineName, engine: _Batched, precision: Precision
+) -> BatchedEngine | str:
+    """The engine with position ids, or without, whichever is right; otherwise why neither is."""
     reason = ""
     for positions in (False, True):
-        sized = partial(ghost_sum, positions=positions, ranks=ranks)
+        sized = partial(engine, positions=positions)
         try:
-            right = same_gradients(model, shrink_on_out_of_memory(sized, PROBE_TOKENS, ignore), precision)
+            right = same_gradients(model, name, shrink_on_out_of_memory(sized, PROBE_TOKENS, ignore), precision)
         except UnknownLayerError as error:
             reason = reason or str(error)
         except Exception as error:  # an unfamiliar architecture can stumble over anything

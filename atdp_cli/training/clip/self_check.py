@@ -23,7 +23,7 @@ from atdp_cli.model.windows import Window
 from atdp_cli.training.clip import per_record
 from atdp_cli.training.clip.engine import ClippedSum, ClippingEngine, trainable
 from atdp_cli.training.objective import Example
-from atdp_cli.training.options import Precision
+from atdp_cli.training.options import ClippingEngineName, Precision
 from atdp_cli.training.precision import computing_in
 
 STATED_EFFECT, LARGEST_EFFECT = 2.0**-14, 2.0**-10
@@ -94,8 +94,9 @@ def random_record(
     return Example(tuple(windows), tuple(weights))
 
 
-FP64_TOLERANCE = 1e-9
-"""The largest relative difference to `per-record` in fp64."""
+FP64_TOLERANCE: Mapping[ClippingEngineName, float] = {"ghost": 1e-9, "opacus": 1e-6}
+"""The largest relative difference to `per-record` in fp64. Opacus runs some layers again in backward hooks, where a
+cast to fp32 still rounds."""
 
 ROUNDING_FACTOR = 4
 """An engine may be so many times as far from fp64 as `per-record`, beside `ROUNDING`."""
@@ -108,7 +109,9 @@ CHECKED_AT_ONCE = 1 << 26
 """Trained numbers that are compared at a time, so that the check needs less memory than training."""
 
 
-def same_gradients(model: PreTrainedModel, engine: ClippingEngine, precision: Precision) -> bool:
+def same_gradients(
+    model: PreTrainedModel, name: ClippingEngineName, engine: ClippingEngine, precision: Precision
+) -> bool:
     """Whether an engine computes what `per-record` does, in fp64 and in `precision`, each record at most C.
 
     The records have one and several windows, repeated tokens and unequal lengths; those longer than the first are
@@ -120,7 +123,7 @@ def same_gradients(model: PreTrainedModel, engine: ClippingEngine, precision: Pr
             with _training_only(model, part):
                 exact = _exact(model, records)
                 with computing_in_double(model):
-                    if difference(engine(model, records, exact.clip_norm), exact.sum) > FP64_TOLERANCE:
+                    if difference(engine(model, records, exact.clip_norm), exact.sum) > FP64_TOLERANCE[name]:
                         return False
                 if not _rounds_like_loop(model, engine, precision, exact):
                     return False

@@ -14,7 +14,7 @@ import torch
 from atdp_cli.errors import InputError, RunError
 from atdp_cli.events import ChoiceWarning, Event, ignore
 from atdp_cli.model.windows import Window
-from atdp_cli.training.clip import ghost, per_record
+from atdp_cli.training.clip import ghost, opacus, per_record
 from atdp_cli.training.clip import select as selection
 from atdp_cli.training.clip.batches import split
 from atdp_cli.training.clip.engine import ClippedSum
@@ -99,24 +99,22 @@ def test_none_of_the_common_architectures_falls_back(architecture: str) -> None:
 def test_a_fallback_is_reported_with_its_reason() -> None:
     reported: list[Event] = []
     chosen = select_engine(build("Mamba"), "auto", reported.append)
-    assert chosen.name == "per-record"
+    assert chosen.name == "opacus"
     assert chosen.refused == ("ghost: a layer of type MambaRMSNorm",)
-    assert reported == [
-        ChoiceWarning(what="engine", reason="per-record; ghost was refused: a layer of type MambaRMSNorm")
-    ]
+    assert reported == [ChoiceWarning(what="engine", reason="opacus; refused were ghost: a layer of type MambaRMSNorm")]
 
 
 def test_experts_in_one_parameter_are_left_to_the_loop() -> None:
     reported: list[Event] = []
     assert select_engine(build("Mixtral"), "auto", reported.append).name == "per-record"
     assert isinstance(reported[0], ChoiceWarning)
-    assert "ghost was refused: a layer of type MixtralTopKRouter" in reported[0].reason
+    assert "ghost: a layer of type MixtralTopKRouter; opacus: " in reported[0].reason
 
 
 @pytest.mark.ci
 def test_nothing_is_reported_where_nothing_choice_warning() -> None:
     reported: list[Event] = []
-    for wanted in ("auto", "ghost", "per-record"):
+    for wanted in ("auto", "ghost", "opacus", "per-record"):
         chosen = select_engine(build("Llama"), wanted, reported.append)
         assert chosen.name == ("ghost" if wanted == "auto" else wanted)
     assert not reported
@@ -127,6 +125,19 @@ def test_an_engine_asked_for_that_does_not_fit_is_refused_in_one_line() -> None:
         select_engine(build("Mixtral"), "ghost", ignore)
     assert "\n" not in str(caught.value)
     assert "ghost: " not in str(caught.value)
+
+
+@pytest.mark.parametrize("architecture", ["GPT-2", "Llama", "Mamba"])
+@pytest.mark.parametrize("tokens", [1, 4096])
+def test_opacus_is_exact_too(architecture: str, tokens: int) -> None:
+    model = build(architecture)
+    records = [record(10, seed=1), record(5, 11, 3, seed=2), record(11, seed=3), record(9, seed=4, scale=float("inf"))]
+    expected = oracle(model, records, 0.05)
+    with untouched(model):
+        actual = opacus.clipped_sum(model, records, 0.05, tokens=tokens, positions=architecture == "GPT-2")
+    assert torch.isfinite(actual.norms).tolist() == [True, True, True, False]
+    assert norm_error(actual, expected) <= 1e-5
+    assert relative(actual.gradient, expected.gradient) <= 1e-5
 
 
 def test_the_probe_has_several_records_in_a_batch_and_padding() -> None:
@@ -153,7 +164,7 @@ def test_a_wrong_engine_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         "norm not a number": lambda actual: actual.norms[2:3].fill_(float("nan")),
     }
     for name, spoil in spoiled.items():  # noqa: B007 - used by `wrong`
-        monkeypatch.setattr(selection, "ghost_sum", wrong)
+        monkeypatch.setitem(selection._BATCHED, "ghost", wrong)
         with pytest.raises(InputError, match="its gradients are not those of single records"):
             pytest.fail(f"{name} was accepted: {select_engine(model, 'ghost', ignore)}")
 

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from atdp_cli.errors import InputError
 from atdp_cli.events import ignore
 from atdp_cli.model.checkpoint import load_checkpoint
-from atdp_cli.training.clip import ghost, ghost_norm, per_record
+from atdp_cli.training.clip import ghost, ghost_norm, opacus, per_record
 from atdp_cli.training.clip import select as selection
 from atdp_cli.training.clip.engine import ClippedSum, trainable
 from atdp_cli.training.clip.ghost_norm import EmbeddingUse, LinearUse, Use
@@ -67,11 +67,11 @@ def test_a_fault_in_any_rule_for_any_parameter_is_refused(
 ) -> None:
     model, engine = build(architecture, target=target), engine_for(architecture)
     names = {id(parameter): name for name, parameter in model.named_parameters()}
-    assert same_gradients(model, engine, "float32")
+    assert same_gradients(model, "ghost", engine, "float32")
     planted = 0
     for parameter in noticeable(model):
         monkeypatch.setattr(ghost, "trained_layers", partial(spoiled, parameter=parameter))
-        assert not same_gradients(model, engine, "float32"), names[id(parameter)]
+        assert not same_gradients(model, "ghost", engine, "float32"), names[id(parameter)]
         planted += 1
     assert planted >= len(trainable(model)) / 2
 
@@ -105,14 +105,27 @@ def scaled(use: Use) -> Use:
             return replace(use, gradient=use.gradient * (1 + FAULT))
 
 
+@pytest.mark.parametrize("architecture", ["Llama", "GPT-2", "Mamba"])
+def test_in_fp64_opacus_is_nearly_loop_and_a_fault_is_refused(architecture: str) -> None:
+    def wrong(*args: Any, **named: Any) -> ClippedSum:
+        right = opacus.clipped_sum(*args, **named, tokens=selection.PROBE_TOKENS, positions=architecture == "GPT-2")
+        return replace(right, norms=right.norms * (1 + fault))
+
+    model = build(architecture)
+    fault = 0.0
+    assert same_gradients(model, "opacus", wrong, "float32")
+    fault = 1e-5
+    assert not same_gradients(model, "opacus", wrong, "float32")
+
+
 @pytest.mark.parametrize("formed", ["_gram", "_tied", "_row_norms"])
 def test_a_fault_in_norms_that_are_not_formed_is_refused(formed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Gram products are taken where records are short beside the matrix.
     model, original = build("Llama"), getattr(ghost_norm, formed)
     monkeypatch.setattr(ghost, "must_instantiate", lambda uses: ghost_norm._norm_form(uses) is None)
-    assert same_gradients(model, engine_for("Llama"), "float32")
+    assert same_gradients(model, "ghost", engine_for("Llama"), "float32")
     monkeypatch.setattr(ghost_norm, formed, lambda *args: original(*args) * (1 - FAULT))
-    assert not same_gradients(model, engine_for("Llama"), "float32")
+    assert not same_gradients(model, "ghost", engine_for("Llama"), "float32")
 
 
 def sharpened(architecture: str, seed: int) -> Any:
@@ -202,7 +215,7 @@ def test_a_norm_that_is_underestimated_where_it_runs_is_refused(
         )
 
     model = make()
-    monkeypatch.setattr(selection, "ghost_sum", under)
+    monkeypatch.setitem(selection._BATCHED, "ghost", under)
     if not refused:
         assert select_engine(model, "ghost", ignore).name == "ghost"
         return
@@ -233,7 +246,7 @@ def test_large_models_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("atdp_cli.training.clip.self_check.CHECKED_AT_ONCE", 1000)
     whole = sum(parameter.numel() for parameter in trainable(model))
     with untouched(model):
-        assert same_gradients(model, noting, "float32")
+        assert same_gradients(model, "ghost", noting, "float32")
     largest = max(parameter.numel() for parameter in trainable(model))
     assert max(together) <= max(1000, largest)
     per_part = 4  # one in fp64, one in fp32, two of single records

@@ -18,7 +18,7 @@ from transformers import GPT2LMHeadModel
 from transformers.models.gemma3.modeling_gemma3 import Gemma3TextScaledWordEmbedding
 
 from atdp_cli.privacy.rng import secure_stream
-from atdp_cli.training.clip import ghost, per_record
+from atdp_cli.training.clip import ghost, opacus, per_record
 from atdp_cli.training.clip import ghost as hooks
 from atdp_cli.training.clip import layer_rules as layers
 from atdp_cli.training.clip.batches import PhysicalBatch, collate, loss_gradient
@@ -245,7 +245,8 @@ def test_a_seed_reproduces_the_noise_of_torch_and_not_ours() -> None:
     assert not torch.equal(*ours)
 
 
-def test_a_record_that_is_not_finite_spoils_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("module", [hooks, opacus], ids=["ghost", "opacus"])
+def test_a_record_that_is_not_finite_spoils_no_other(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a kernel that multiplies the padding of a batch by a neighbour's NaN."""
 
     def spoilt(logits: torch.Tensor, batch: PhysicalBatch) -> torch.Tensor:
@@ -255,8 +256,9 @@ def test_a_record_that_is_not_finite_spoils_no_other(monkeypatch: pytest.MonkeyP
     model = build("GPT-2")
     records = [record(8, seed=seed, scale=math.inf if seed == 1 else 1.0) for seed in range(4)]
     expected = oracle(model, records, CLIP)
-    monkeypatch.setattr(hooks, "loss_gradient", spoilt)
-    actual = ghost.clipped_sum(model, records, CLIP, tokens=4096, positions=True)
+    monkeypatch.setattr(module, "loss_gradient", spoilt)
+    run = ghost.clipped_sum if module is hooks else opacus.clipped_sum
+    actual = run(model, records, CLIP, tokens=4096, positions=True)
     assert torch.isfinite(actual.norms).tolist() == [True, False, True, True]
     assert relative(actual.gradient, expected.gradient) <= TOLERANCE
 
