@@ -21,18 +21,12 @@ MOST_CODE = 28_100
 LONG = {"atdp_cli.hardening.train:_train"}
 """Functions that are to become shorter."""
 
-REGISTRY = "atdp_cli.training.objectives.registry"
-
 FRAGMENTS = {
     "atdp_cli.model.sandboxed.names": "atdp_cli.model.adapter",
     "atdp_cli.hardening.review_each_epoch": "atdp_cli.hardening.train",
-    **{
-        f"atdp_cli.training.objectives.{name}": REGISTRY
-        for name in ("anchored", "gradient_difference", "negated", "noise", "npo", "rmu", "simnpo")
-    },
 }
-"""Modules that stay although they are fragments, each with its importer: a baseline is one file with one line in the
-registry, and `names` is a script that runs in a process of its own."""
+"""Modules that stay although they are fragments, each with its importer: `names` is a script that runs in a process of
+its own."""
 
 
 def public_names(tree: ast.Module) -> Iterator[str]:

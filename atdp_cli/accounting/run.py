@@ -28,7 +28,7 @@ from atdp_cli.privacy.scope import Guarantee, Scope, scope_epsilon
 from atdp_cli.privacy.wording import advice, guarantee_sentences
 from atdp_cli.reporting.entries import guarantee_entries
 from atdp_cli.settings import require_at_least, require_at_most, require_delta
-from atdp_cli.training.objectives.kinds import Weighted
+from atdp_cli.training.objectives import Weighted
 from atdp_cli.training.plan import CorpusFacts, Plan, Reference, make_plan
 from atdp_cli.training.recipe import Recipe, TextVariant, reads_reference
 from atdp_cli.training.recipe_file import load_recipe

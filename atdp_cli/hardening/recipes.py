@@ -9,7 +9,7 @@ from atdp_cli.privacy.ledger import CheckpointHistory, Ledger, private_events
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.schedule import Constant
 from atdp_cli.privacy.scope import no_end_to_end, selective_void
-from atdp_cli.training.objectives.registry import BASELINES
+from atdp_cli.training.objectives import BASELINES
 from atdp_cli.training.options import RunOptions
 from atdp_cli.training.plan import CorpusFacts, Reference, StagePlan, make_plan, with_chosen_rate
 from atdp_cli.training.recipe import (

@@ -20,10 +20,11 @@ from atdp_cli.hardening.workspace import Workspace
 from atdp_cli.model.perplexity import Perplexity, perplexity
 from atdp_cli.replacement.frequencies import unlisted_words
 from atdp_cli.training.objective import Example, Weighing, make_example, weigh
-from atdp_cli.training.objectives.demands import WeightEdit
+from atdp_cli.training.objectives import Interpolate
 from atdp_cli.training.plan import Plan, StagePlan, with_chosen_rate
 from atdp_cli.training.recipe import TextVariant, reads_records, reads_reference
 from atdp_cli.training.state import AfterStep, StageResult, StageState
+from atdp_cli.training.trainable import interpolate
 from atdp_cli.training.trainer import Randomness, StageRun, run_noise, run_plain, run_private
 from atdp_cli.training.tune.trials import decoyed_loss
 
@@ -84,7 +85,7 @@ def run_stages(
 
 def changing_parameters(plan: Plan, model: PreTrainedModel) -> tuple[str, ...]:
     """The names of the parameters that the stages may change; a tied one under its first name."""
-    all_change = any(isinstance(stage.stage.objective, WeightEdit) for stage in plan.stages)
+    all_change = any(isinstance(stage.stage.objective, Interpolate) for stage in plan.stages)
     return tuple(name for name, parameter in model.named_parameters() if all_change or parameter.requires_grad)
 
 
@@ -97,8 +98,8 @@ def _run_stage(
         with stopwatch.pause():
             return perplexity(context.model, context.data.yardstick.held_out)
 
-    if isinstance(plan.stage.objective, WeightEdit):
-        plan.stage.objective.edit(context.model, reference_of(context))
+    if isinstance(plan.stage.objective, Interpolate):
+        interpolate(context.model, reference_of(context), plan.stage.objective.beta)
         return _timed(StageResult(perplexities=(held_out(),)), progress, stopwatch), Weighing()
     if reads_records(plan.stage):
         progress = _released(plan, context, progress, logs)

@@ -10,7 +10,7 @@ from atdp_cli.privacy.ledger import unprotected_past
 from atdp_cli.privacy.wording import advice, guarantee_sentences
 from atdp_cli.reporting.document import StageEntry
 from atdp_cli.reporting.entries import BeforeAfter, GuaranteeEntry, RanksBeforeAfter, guarantee_entries
-from atdp_cli.training.objectives.kinds import Distilled
+from atdp_cli.training.objectives import Distilled
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import NonPrivate, TextVariant, reads_records
 from atdp_cli.training.tune.range_test import RangeTest

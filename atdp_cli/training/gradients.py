@@ -12,14 +12,14 @@ from atdp_cli.model.forward import logits_of
 from atdp_cli.training.clip.batches import PhysicalBatch, default_tokens, loss_gradient, split_by_length
 from atdp_cli.training.clip.engine import ClippingEngine, trainable, zeros_of
 from atdp_cli.training.objective import Example
-from atdp_cli.training.objectives.demands import OwnLoss
-from atdp_cli.training.objectives.registry import Objective
+from atdp_cli.training.objectives import Objective, Unlearning
 from atdp_cli.training.options import Precision
 from atdp_cli.training.parallel.collectives import all_reduce_sum
 from atdp_cli.training.parallel.ranks import Ranks, local_items
 from atdp_cli.training.precision import in_precision
 from atdp_cli.training.recipe import Train
 from atdp_cli.training.trainable import at_start
+from atdp_cli.training.unlearning import unlearning_loss
 
 GradientSum = Callable[[PreTrainedModel, Sequence[Example]], tuple[torch.Tensor, ...]]
 """The gradient of some records' weighted losses, a tensor for each trainable parameter."""
@@ -43,7 +43,7 @@ def unclipped_sum(
         seed: Of the stage.
     """
     tokens, start = default_tokens(model), tuple(value.to(model.device) for value in start)
-    if isinstance(objective, OwnLoss):
+    if isinstance(objective, Unlearning):
         return in_precision(precision, partial(own_sum, objective=objective, tokens=tokens, start=start, seed=seed))
     if objective.demands.start:
         return in_precision(precision, partial(gradient_sum, tokens=tokens, start=start))
@@ -68,7 +68,7 @@ def own_sum(
     model: PreTrainedModel,
     records: Sequence[Example],
     *,
-    objective: OwnLoss,
+    objective: Unlearning,
     tokens: int,
     start: Sequence[torch.Tensor],
     seed: int,
@@ -81,7 +81,7 @@ def own_sum(
     parameters = trainable(model)
     total = zeros_of(model, torch.float32)
     for batch in split_by_length(records, tokens):
-        loss = objective.loss(model, records, batch, start=start, seed=seed)
+        loss = unlearning_loss(objective, model, records, batch, start=start, seed=seed)
         if not loss.requires_grad:
             raise UsageError(
                 "The loss of this stage depends on nothing that trains.", "Choose another layer, or another recipe."
@@ -126,7 +126,7 @@ def check_stage(model: PreTrainedModel, stage: Train) -> None:
     Raises:
         UsageError: Its objective is not for such a model.
     """
-    if isinstance(stage.objective, OwnLoss) and model.config.is_encoder_decoder:
+    if isinstance(stage.objective, Unlearning) and model.config.is_encoder_decoder:
         raise UsageError(
             f"{stage.objective.kind} is not for encoder-decoder models.", "Choose another recipe, as --recipe decoys."
         )

@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from atdp_cli.model.windows import Mask, Window
 from atdp_cli.privacy.noisy_statistic import record_weight
-from atdp_cli.training.objectives.kinds import Distilled, Weighted
-from atdp_cli.training.objectives.registry import Objective
+from atdp_cli.training.objectives import Distilled, Objective, Weighted
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

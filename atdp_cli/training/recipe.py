@@ -11,9 +11,7 @@ from pydantic import Field
 from atdp_cli.errors import UsageError, did_you_mean
 from atdp_cli.privacy.schedule import Constant, NoiseMultiplier, RiseReset, Schedule
 from atdp_cli.settings import Option, Positive, contradiction, validated
-from atdp_cli.training.objectives.demands import OwnLoss, WeightEdit
-from atdp_cli.training.objectives.kinds import Uniform, Weighted
-from atdp_cli.training.objectives.registry import BASELINES, Objective
+from atdp_cli.training.objectives import BASELINES, Interpolate, Objective, Uniform, Unlearning, Weighted
 
 _TRAINING, _RARE = Option(panel="Training", public=True), Option(flag=False, public=True)
 
@@ -105,7 +103,7 @@ MAX_EPOCHS = 10_000
 
 @validated
 class Train:
-    """One stage: training, started with a fresh optimizer, or a single change of the weights (`WeightEdit`).
+    """One stage: training, started with a fresh optimizer, or a single change of the weights (`Interpolate`).
 
     Attributes:
         name: Unique in its recipe; the key of `--set NAME.option=value`.
@@ -241,7 +239,7 @@ def reads_records(stage: Train) -> bool:
 
 def takes_steps(stage: Train) -> bool:
     """Whether the stage trains."""
-    return not isinstance(stage.objective, WeightEdit)
+    return not isinstance(stage.objective, Interpolate)
 
 
 def reads_reference(stage: Train) -> bool:
@@ -257,7 +255,7 @@ def tunable(recipe: Recipe) -> bool:
 
 def needs_whole_model(stage: Train) -> bool:
     """Whether the stage's loss goes by autograd, which cannot where parameters are sharded."""
-    return isinstance(stage.objective, OwnLoss) or stage.objective.demands.start
+    return isinstance(stage.objective, Unlearning) or stage.objective.demands.start
 
 
 def last_private(recipe: Recipe) -> int:

@@ -1,4 +1,4 @@
-"""A model's trainable parameters: freezing, copying, restoring."""
+"""A model's trainable parameters: freezing, copying, restoring, interpolating."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -55,6 +55,16 @@ def at_start(model: PreTrainedModel, start: Sequence[torch.Tensor]) -> Iterator[
 def _exchange(parameters: Sequence[nn.Parameter], values: Sequence[torch.Tensor]) -> None:
     for parameter, value in zip(parameters, values, strict=True):
         parameter.data = value
+
+
+@torch.no_grad()
+def interpolate(model: nn.Module, reference: nn.Module, beta: float) -> None:
+    """θ ← θ_ref + β(θ − θ_ref), in place; both models have parameters of the same names and shapes."""
+    origins = dict(reference.named_parameters())
+    for name, parameter in model.named_parameters():
+        origin = origins[name].to(device=parameter.device, dtype=parameter.dtype)
+        shard = local_shard(parameter)
+        shard.copy_(torch.lerp(local_shard(shard_like(parameter, origin)), shard, beta))
 
 
 @torch.no_grad()

@@ -23,7 +23,7 @@ from atdp_cli.files.corpus_file import read_lines
 from atdp_cli.files.private import PRIVATE, beside, private_folder
 from atdp_cli.reporting.document import MADE_UP_SENTENCE, REPORT_FILE
 from atdp_cli.settings import require_at_least
-from atdp_cli.training.objectives.interpolate import Interpolate
+from atdp_cli.training.objectives import Interpolate
 from atdp_cli.training.recipe import reads_reference
 from examples.experiments.systems import Step, System, slug_of
 

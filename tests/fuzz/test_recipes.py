@@ -7,8 +7,7 @@ import pytest
 from atdp_cli.audit.canary import choice_files, find_template, parse_template
 from atdp_cli.corpus.spans import Tier
 from atdp_cli.privacy.schedule import RiseReset
-from atdp_cli.training.objectives.anchored import Anchored
-from atdp_cli.training.objectives.npo import NPO
+from atdp_cli.training.objectives import NPO, Anchored
 from atdp_cli.training.options import RunOptions
 from atdp_cli.training.recipe import DPSGD, RECIPES, SGD, AdamW, NonPrivate, TextVariant, Train, parse_recipe
 from atdp_cli.training.recipe_file import RecipeFile, read_recipe, recipe_text

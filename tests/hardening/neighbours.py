@@ -23,7 +23,7 @@ from atdp_cli.replacement.decoys import shape
 from atdp_cli.replacement.edits import redact_text
 from atdp_cli.replacement.equality import equality_pattern
 from atdp_cli.replacement.frequencies import Item, votes
-from atdp_cli.training.objectives.kinds import Uniform
+from atdp_cli.training.objectives import Uniform
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import TextVariant
 

@@ -19,8 +19,7 @@ from atdp_cli.privacy.ledger import (
 )
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.schedule import RiseReset
-from atdp_cli.training.objectives.kinds import Uniform
-from atdp_cli.training.objectives.noise import NoLoss
+from atdp_cli.training.objectives import NoLoss, Uniform
 from atdp_cli.training.plan import CorpusFacts, Plan, StagePlan, make_plan
 from atdp_cli.training.recipe import DPSGD, NonPrivate, Recipe, TextVariant, Train
 from atdp_cli.training.solve import planned_epsilon, strongest_epsilon

@@ -20,7 +20,7 @@ from atdp_cli.training.clip.engine import trainable
 from atdp_cli.training.clip.ghost import clipped_sum
 from atdp_cli.training.clip.per_record import record_gradient
 from atdp_cli.training.objective import Example, make_example
-from atdp_cli.training.objectives.kinds import Weighted
+from atdp_cli.training.objectives import Weighted
 from atdp_cli.training.recipe import TextVariant
 from tests.chats import TEMPLATES, end_of, small_conversations, write_chat_checkpoint
 from tests.small import small_lines

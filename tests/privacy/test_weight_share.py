@@ -5,7 +5,7 @@ import pytest
 
 from atdp_cli.model.windows import Window
 from atdp_cli.training.objective import weigh, weight_share
-from atdp_cli.training.objectives.kinds import Uniform, Weighted
+from atdp_cli.training.objectives import Uniform, Weighted
 
 
 def window(sensitive: str, function: str) -> Window:

@@ -26,7 +26,7 @@ from atdp_cli.training.clip.engine import ClippingEngine, trainable
 from atdp_cli.training.clip.select import select_engine
 from atdp_cli.training.noise import add_noise, poisson_sample
 from atdp_cli.training.objective import Example
-from atdp_cli.training.objectives.kinds import Weighted
+from atdp_cli.training.objectives import Weighted
 from atdp_cli.training.options import ENGINES, ClippingEngineName
 from tests.soundness.broken import Everyone, window_by_window
 from tests.soundness.rates import best_threshold, epsilon_bound, firing_rates

@@ -8,7 +8,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from atdp_cli.model.windows import Window
 from atdp_cli.training.objective import Example, make_example
-from atdp_cli.training.objectives.registry import Objective
+from atdp_cli.training.objectives import Objective
 
 EMPTY = Example((), ())
 """What zero-out adjacency puts in a record's place."""

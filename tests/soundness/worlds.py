@@ -24,8 +24,7 @@ from atdp_cli.replacement.decoys import uniformly
 from atdp_cli.training.clip.engine import ClippedSum, ClippingEngine
 from atdp_cli.training.clip.select import select_engine
 from atdp_cli.training.objective import Example, make_example
-from atdp_cli.training.objectives.demands import WeightEdit
-from atdp_cli.training.objectives.kinds import Weighted
+from atdp_cli.training.objectives import Interpolate, Weighted
 from atdp_cli.training.options import ENGINES, ClippingEngineName
 from atdp_cli.training.plan import CorpusFacts, Reference, StagePlan, make_plan
 from atdp_cli.training.recipe import (
@@ -39,6 +38,7 @@ from atdp_cli.training.recipe import (
     reads_reference,
     takes_steps,
 )
+from atdp_cli.training.trainable import interpolate
 from atdp_cli.training.trainer import Randomness, run_noise, run_plain, run_private
 from tests.training.stages import stage_run
 from tests.training.test_clipping import distance
@@ -237,8 +237,8 @@ def visit(recipe: Recipe, current: Any, tokenizer: Any, engine: ClippingEngine, 
 
 def _pass(plan: StagePlan, current: Any, tokenizer: Any) -> None:
     """A stage that clips no record."""
-    if isinstance(plan.stage.objective, WeightEdit):
-        plan.stage.objective.edit(current, reference(len(tokenizer)))
+    if isinstance(plan.stage.objective, Interpolate):
+        interpolate(current, reference(len(tokenizer)), plan.stage.objective.beta)
     elif not reads_records(plan.stage):
         run_noise(stage_run(current, plan), noise=insecure_stream(0, "noise"))
     else:

@@ -21,8 +21,7 @@ from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.training.clip.engine import ClippingEngine
 from atdp_cli.training.clip.select import select_engine
-from atdp_cli.training.objectives.kinds import Uniform
-from atdp_cli.training.objectives.noise import NoLoss
+from atdp_cli.training.objectives import NoLoss, Uniform
 from atdp_cli.training.parallel.fsdp import full_tensor, shard_model
 from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks, process_group
 from atdp_cli.training.plan import CorpusFacts, StagePlan, make_plan

@@ -15,9 +15,7 @@ from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.training.clip.engine import trainable
 from atdp_cli.training.gradients import gradient_sum
 from atdp_cli.training.objective import Example, make_example
-from atdp_cli.training.objectives.kinds import Distilled, Uniform
-from atdp_cli.training.objectives.negated import FlaggedOnly
-from atdp_cli.training.objectives.registry import Objective
+from atdp_cli.training.objectives import Distilled, FlaggedOnly, Objective, Uniform
 from atdp_cli.training.plan import CorpusFacts, StagePlan, make_plan
 from atdp_cli.training.recipe import RECIPES, AdamW, Train
 from atdp_cli.training.trainer import run_plain

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atdp_cli.training.objectives.interpolate import Interpolate
+from atdp_cli.training.trainable import interpolate
 from tests.training.clipping.models import build, draw_weights
 from tests.training.test_clipping import distance, norm
 
@@ -19,10 +19,6 @@ def pair(architecture: str, *, tied: bool = True, dtype: torch.dtype = torch.flo
     reference = copy.deepcopy(model)
     draw_weights(reference)
     return model, reference.to(dtype).requires_grad_(False)
-
-
-def interpolate(model: Any, reference: Any, beta: float) -> None:
-    Interpolate(beta=beta).edit(model, reference)
 
 
 def weights(model: Any) -> list[torch.Tensor]:

@@ -12,8 +12,7 @@ from atdp_cli.errors import BudgetError, UsageError
 from atdp_cli.privacy.ledger import Ledger
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.schedule import Constant, RiseReset
-from atdp_cli.training.objectives.kinds import Weighted
-from atdp_cli.training.objectives.npo import NPO
+from atdp_cli.training.objectives import NPO, Weighted
 from atdp_cli.training.plan import CorpusFacts, Plan, Reference, make_plan
 from atdp_cli.training.recipe import (
     ATDP,

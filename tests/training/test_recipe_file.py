@@ -14,15 +14,19 @@ from atdp_cli.errors import InputError, UsageError
 from atdp_cli.hardening.request import HardenRequest
 from atdp_cli.privacy.schedule import Constant, RiseReset
 from atdp_cli.settings import LARGEST_NOISE, MIN_DELTA, declared
-from atdp_cli.training.objectives.anchored import Anchored
-from atdp_cli.training.objectives.gradient_difference import GradientDifference
-from atdp_cli.training.objectives.interpolate import Interpolate
-from atdp_cli.training.objectives.kinds import Distilled, Uniform, Weighted
-from atdp_cli.training.objectives.negated import FlaggedOnly
-from atdp_cli.training.objectives.noise import NoLoss
-from atdp_cli.training.objectives.npo import NPO
-from atdp_cli.training.objectives.rmu import RMU
-from atdp_cli.training.objectives.simnpo import SimNPO
+from atdp_cli.training.objectives import (
+    NPO,
+    RMU,
+    Anchored,
+    Distilled,
+    FlaggedOnly,
+    GradientDifference,
+    Interpolate,
+    NoLoss,
+    SimNPO,
+    Uniform,
+    Weighted,
+)
 from atdp_cli.training.options import MAX_RANK, RunOptions
 from atdp_cli.training.recipe import (
     DPSGD,

@@ -20,8 +20,7 @@ from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.training.clip.engine import trainable
 from atdp_cli.training.clip.per_record import clipped_sum
 from atdp_cli.training.objective import Example
-from atdp_cli.training.objectives.kinds import Uniform
-from atdp_cli.training.objectives.noise import NoLoss
+from atdp_cli.training.objectives import NoLoss, Uniform
 from atdp_cli.training.optimizers import make_optimizer, optimizer_tensors, restore_optimizer
 from atdp_cli.training.plan import CorpusFacts, StagePlan, make_plan
 from atdp_cli.training.recipe import DPSGD, NO_DP, SGD, AdamW, NonPrivate, Optimizer, TextVariant, Train

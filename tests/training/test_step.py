@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.privacy.relation import hypothetical
-from atdp_cli.training.objectives.kinds import Uniform
+from atdp_cli.training.objectives import Uniform
 from atdp_cli.training.plan import CorpusFacts, make_plan
 from atdp_cli.training.recipe import SGD, Annealing, NonPrivate, TextVariant, Train
 from atdp_cli.training.step import all_finite, anneal

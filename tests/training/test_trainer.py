@@ -26,9 +26,7 @@ from atdp_cli.training.clip.engine import ClippedSum, trainable
 from atdp_cli.training.clip.per_record import clipped_sum
 from atdp_cli.training.noise import BLOCK, add_noise, normals, poisson_sample
 from atdp_cli.training.objective import Example
-from atdp_cli.training.objectives.kinds import Uniform
-from atdp_cli.training.objectives.noise import NoLoss
-from atdp_cli.training.objectives.registry import Objective
+from atdp_cli.training.objectives import NoLoss, Objective, Uniform
 from atdp_cli.training.optimizers import make_optimizer
 from atdp_cli.training.plan import CorpusFacts, Plan, StagePlan, make_plan
 from atdp_cli.training.recipe import ATDP, DECOYS, DPSGD, NO_DP, SGD, AdamW, Optimizer, Recipe, TextVariant, Train

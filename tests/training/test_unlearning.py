@@ -15,13 +15,16 @@ from atdp_cli.training.clip.batches import collate
 from atdp_cli.training.clip.engine import trainable
 from atdp_cli.training.gradients import check_stage, gradient_sum, own_sum
 from atdp_cli.training.objective import Example, make_example
-from atdp_cli.training.objectives.gradient_difference import GradientDifference
-from atdp_cli.training.objectives.interpolate import Interpolate
-from atdp_cli.training.objectives.kinds import Uniform
-from atdp_cli.training.objectives.negated import FlaggedOnly
-from atdp_cli.training.objectives.npo import NPO
-from atdp_cli.training.objectives.rmu import RMU
-from atdp_cli.training.objectives.simnpo import SimNPO
+from atdp_cli.training.objectives import (
+    NPO,
+    RMU,
+    FlaggedOnly,
+    GradientDifference,
+    Interpolate,
+    SimNPO,
+    Uniform,
+    Unlearning,
+)
 from atdp_cli.training.plan import CorpusFacts, Plan, StagePlan, make_plan
 from atdp_cli.training.recipe import (
     RECIPES,
@@ -34,13 +37,12 @@ from atdp_cli.training.recipe import (
 from atdp_cli.training.stage_options import apply_settings, parse_setting
 from atdp_cli.training.state import StageState
 from atdp_cli.training.trainer import run_plain
+from atdp_cli.training.unlearning import control_vector, steered_layer, unlearning_loss
 from tests.training.clipping.models import build, record, relative
 from tests.training.stages import stage_run
 from tests.training.test_state import kept
 
-Unlearn = GradientDifference | NPO | SimNPO | RMU
-
-SETTINGS: dict[str, Unlearn] = {
+SETTINGS: dict[str, Unlearning] = {
     "gradient-difference": GradientDifference(strength=0.7),
     "npo": NPO(strength=0.7, beta=0.3),
     "simnpo": SimNPO(strength=0.7, beta=1.5, margin=0.4),
@@ -73,17 +75,17 @@ def moved(model: Any, scale: float = 0.05) -> Any:
 
 
 def summed(
-    model: Any, records: Sequence[Example], start: Any, objective: Unlearn, *, tokens: int = 100
+    model: Any, records: Sequence[Example], start: Any, objective: Unlearning, *, tokens: int = 100
 ) -> tuple[torch.Tensor, ...]:
     """The gradient of a stage that started from another model."""
     before = [parameter.detach().clone() for parameter in trainable(start)]
     return own_sum(model, records, objective=objective, tokens=tokens, start=before, seed=SEED)
 
 
-def loss_of(model: Any, records: Sequence[Example], start: Any, objective: Unlearn) -> torch.Tensor:
+def loss_of(model: Any, records: Sequence[Example], start: Any, objective: Unlearning) -> torch.Tensor:
     before = [parameter.detach().clone() for parameter in trainable(start)]
     batch = collate(records, range(len(records)))
-    return objective.loss(model, records, batch, start=before, seed=SEED)
+    return unlearning_loss(objective, model, records, batch, start=before, seed=SEED)
 
 
 def double() -> tuple[Any, Any]:
@@ -98,13 +100,13 @@ def log_probabilities(model: Any, ids: Sequence[int]) -> list[torch.Tensor]:
     return [(raised[place - 1][token] / raised[place - 1].sum()).log() for place, token in enumerate(ids) if place]
 
 
-def by_hand(model: Any, start: Any, example: Example, objective: Unlearn) -> torch.Tensor:
+def by_hand(model: Any, start: Any, example: Example, objective: Unlearning) -> torch.Tensor:
     """The loss of one record, token by token, as the papers write it."""
     forget: list[tuple[torch.Tensor, torch.Tensor]] = []
     loss = torch.zeros((), dtype=torch.float64)
     strength, layer, control = objective.strength, 0, None
     if isinstance(objective, RMU):
-        layer, control = objective.layer or 0, objective.control(model.config.n_embd, SEED)
+        layer, control = objective.layer or 0, control_vector(objective, model.config.n_embd, SEED)
     for window in example.windows:
         ids = window.token_ids.tolist()
         ours, theirs = log_probabilities(model, ids), log_probabilities(start, ids)
@@ -286,7 +288,7 @@ def stage_with(**settings: Any) -> Train:
         (lambda: stage_with(text=TextVariant.DECOY), "stage npo has to read raw text for its objective, npo."),
         (lambda: stage_with(mechanism=RECIPES["dp-sgd"][0].mechanism), "has to train without noise"),
         (lambda: check_stage(build("T5"), RECIPES["npo"][0]), "not for encoder-decoder models"),
-        (lambda: RMU(layer=3).steered_layer(build("GPT-2")), "layer is 3; the model has 2."),
+        (lambda: steered_layer(RMU(layer=3), build("GPT-2")), "layer is 3; the model has 2."),
         (lambda: planned(RECIPES["negated"]), "Stage negated reads a public model. Name it: --reference"),
     ],
 )

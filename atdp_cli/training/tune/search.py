@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from atdp_cli.training.objectives.kinds import Distilled, Uniform
+from atdp_cli.training.objectives import Distilled, Uniform
 from atdp_cli.training.recipe import Train
 
 Effort = Literal["none", "quick", "full"]
