@@ -5,9 +5,9 @@
     plan(HardenRequest(model="model", data=["corpus.txt"]))
 
 Each function takes a request, whose fields are the options of its command, and returns what the command prints with
---json; `detect` and `redact` also return the counts behind it, and `decoy` what it wrote. Progress goes to `notify`. An
-expected failure is an `AtdpError`, whose text is the line that the command prints. What is exported here is public, all
-else in the package is private. Importing it loads nothing heavy. See docs/python.md.
+--json. Progress goes to `notify`. An expected failure is an `AtdpError`; its text is the line that the command prints.
+What is exported here is public, all else in the package is private. Importing it loads nothing heavy. See
+docs/python.md.
 """
 
 from importlib import import_module
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from atdp_cli.audit.results import AuditDocument
     from atdp_cli.audit.run import audit_canary
     from atdp_cli.decoys.request import DecoyRequest, decoy
+    from atdp_cli.decoys.run import DecoySummary
     from atdp_cli.detection.redact import RedactRequest, redact
+    from atdp_cli.detection.results import DetectionSummary, RedactionSummary
     from atdp_cli.detection.run import DetectRequest, detect
     from atdp_cli.hardening.request import HardenRequest
     from atdp_cli.hardening.run import harden, plan
@@ -43,7 +45,9 @@ _HOMES = {
     "AuditDocument": "audit.results",
     "AuditRequest": "audit.request",
     "DecoyRequest": "decoys.request",
+    "DecoySummary": "decoys.run",
     "DetectRequest": "detection.run",
+    "DetectionSummary": "detection.results",
     "HardenPlan": "hardening.summary",
     "HardenRequest": "hardening.request",
     "HardenSummary": "hardening.summary",
@@ -52,6 +56,7 @@ _HOMES = {
     "PrivateReport": "reporting.document",
     "PublicReport": "reporting.document",
     "RedactRequest": "detection.redact",
+    "RedactionSummary": "detection.results",
     "ReportRequest": "reporting.request",
     "account": "accounting.run",
     "audit_canary": "audit.run",
@@ -84,7 +89,9 @@ __all__ = [
     "AuditRequest",
     "BudgetError",
     "DecoyRequest",
+    "DecoySummary",
     "DetectRequest",
+    "DetectionSummary",
     "HardenPlan",
     "HardenRequest",
     "HardenSummary",
@@ -95,6 +102,7 @@ __all__ = [
     "PrivateReport",
     "PublicReport",
     "RedactRequest",
+    "RedactionSummary",
     "ReportRequest",
     "RunError",
     "UsageError",

@@ -228,12 +228,12 @@ def show_flagged(flagged: "FlaggedSummary", console: "Console") -> None:
 
     table = Table("label", "spans", "shape of one")
     table.columns[1].justify = "right"
-    for label, count in flagged.by_label.most_common(MAX_LABELS):
+    for label, count in list(flagged.by_label.items())[:MAX_LABELS]:
         table.add_row(label, f"{count:,}", flagged.shapes[label])
     console.print(table)
     if len(flagged.by_label) > MAX_LABELS:
         console.print(f"And {len(flagged.by_label) - MAX_LABELS} more labels.")
-    frequent = flagged.most_frequent()
+    frequent = flagged.most_frequent
     if frequent is not None:
         console.print(
             f"One text of the form {frequent.shape} is {frequent.count:,} of the {flagged.spans:,} spans "

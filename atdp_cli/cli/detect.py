@@ -44,18 +44,18 @@ def detect_command(corpus: CorpusArgument, options: DetectOptions, printing: Det
         raise UsageError("-o - and --json both write to standard output.", "Name a file, or leave --json out.")
     request = DetectRequest(corpus=corpus, **options.model_dump(exclude_unset=True))
     with progress(console, printing.progress) as notify:
-        summary, counts = detect(request, notify, discard if printing.as_json else sys.stdout.write)
+        summary = detect(request, notify, discard if printing.as_json else sys.stdout.write)
     if printing.as_json:
         write_json(summary.model_dump(mode="json"))
     console.print(
-        f"Records: {counts.records:,}. Tokens: {counts.tokens:,}, {counts.sensitive_share:.1%} of them sensitive "
+        f"Records: {summary.records:,}. Tokens: {summary.tokens:,}, {summary.sensitive_share:.1%} of them sensitive "
         f"({summary.tier})."
     )
-    show_flagged(counts.flagged, console)
-    say_skipped(console, counts.skipped)
-    if counts.queued is not None:
+    show_flagged(summary.flagged, console)
+    say_skipped(console, summary.skipped)
+    if summary.review is not None:
         console.print(
-            f"Sentences to review: {counts.queued.flagged:,} flagged, {counts.queued.unflagged:,} unflagged. "
-            f"Next: atdp review {shlex.quote(str(options.review))}",
+            f"Sentences to review: {summary.review.flagged:,} flagged, {summary.review.unflagged:,} unflagged. "
+            f"Next: atdp review {shlex.quote(summary.review.queue)}",
             soft_wrap=True,
         )

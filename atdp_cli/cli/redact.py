@@ -17,10 +17,10 @@ def redact_command(corpus: CorpusArgument, options: RedactOptions, printing: Pro
         raise UsageError("-o - and --json both write to standard output.", "Name a file, or leave --json out.")
     request = RedactRequest(corpus=corpus, **options.model_dump(exclude_unset=True))
     with progress(console, printing.progress) as notify:
-        summary, counts = redact(request, notify, None if to_file else StandardOutput())
+        summary = redact(request, notify, None if to_file else StandardOutput())
     if printing.as_json:
         write_json(summary.model_dump(mode="json"))
     where = options.output if to_file else "standard output"
-    console.print(f"Records redacted into {where}: {counts.records:,}.", soft_wrap=True)
-    show_flagged(counts.flagged, console)
-    say_skipped(console, counts.skipped)
+    console.print(f"Records redacted into {where}: {summary.records:,}.", soft_wrap=True)
+    show_flagged(summary.flagged, console)
+    say_skipped(console, summary.skipped)

@@ -26,8 +26,8 @@ def rewrite_corpus(
     on_error: OnError = raise_error,
     *,
     replace: bool = True,
-) -> int:
-    """Write `source` with edited record texts to `target`, and return the number of records.
+) -> None:
+    """Write `source` with edited record texts to `target`.
 
     The format stays. Plain text: everything outside the records (blank lines, line endings, a byte order
     mark) is kept; where an edit spans two lines of a paragraph the ending between them goes with it. JSON
@@ -59,21 +59,12 @@ def rewrite_corpus(
         raise UsageError("Parquet is not written to standard output.", "Name the file to write.")
     segments = read_segments(source, selection, on_error)
     edited = (_one_by_one if streams(selection) else _all_at_once)(segments, selection, edits)
-    count = 0
-
-    def counted() -> Iterator[tuple[Segment, str]]:
-        nonlocal count
-        for segment, text in edited:
-            count = max(count, segment.record + 1)
-            yield segment, text
-
     with atomic_write(target, replace=replace) if isinstance(target, Path) else nullcontext(target) as stream:
         if kind_of(source) == "parquet":
-            write_rows(source, selection, counted(), stream)
+            write_rows(source, selection, edited, stream)
         else:
-            for segment, text in counted():
+            for segment, text in edited:
                 stream.write(_encoded(segment, text))
-    return count
 
 
 def _one_by_one(segments: Iterator[Segment], selection: Selection, edits: Edits) -> Iterator[tuple[Segment, str]]:

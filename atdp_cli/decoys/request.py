@@ -36,7 +36,7 @@ from atdp_cli.training.recipe import RECIPES, DecoyEquality, Recipe, Train
 from atdp_cli.training.solve import solve_noise
 
 if TYPE_CHECKING:
-    from atdp_cli.decoys.run import WrittenCopies
+    from atdp_cli.decoys.run import DecoySummary
 
 
 DecoyRecipe = Literal["fitted-decoys", "decoys"]
@@ -158,7 +158,7 @@ def plan_copies(request: DecoyRequest) -> DecoyPlan:
     )
 
 
-def decoy(request: DecoyRequest, notify: Notify = ignore) -> "WrittenCopies":
+def decoy(request: DecoyRequest, notify: Notify = ignore) -> "DecoySummary":
     """Write copies of a corpus with decoys, and the ledger of what they tell.
 
     Raises:

@@ -7,8 +7,8 @@ a record at a time is in memory. The spans between the passes lie in OUT.partial
 import os
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from atdp_cli.corpus.edits import Edit
 from atdp_cli.corpus.record import Record, select_records
@@ -17,19 +17,22 @@ from atdp_cli.corpus.spans import FlaggedRecord, Span, merge
 from atdp_cli.decoys.folder import copies_folder, copy_names
 from atdp_cli.decoys.request import DecoyPlan, DecoyRequest
 from atdp_cli.detection.redact import spans_of_records
-from atdp_cli.detection.run import DetectionCounts, count_skipped, no_counts
+from atdp_cli.detection.results import CorpusCounts, CrosscheckCounts, FlaggedSummary
+from atdp_cli.detection.run import count_skipped, no_counts
 from atdp_cli.detection.span_file import read_spans, spans_line
 from atdp_cli.errors import ConformanceError, InputError, RunError
 from atdp_cli.events import Notify
-from atdp_cli.files.documents import software, timestamp
+from atdp_cli.files.documents import Frozen, software, timestamp
 from atdp_cli.hardening.releases import decoy_choice, fit_frequencies
 from atdp_cli.hardening.streams import Streams
 from atdp_cli.hardening.verify_run import first_broken, noise_test
-from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, write_ledger
+from atdp_cli.privacy.ledger import LEDGER_FILE, write_ledger
+from atdp_cli.privacy.wording import guarantee_sentences
 from atdp_cli.replacement.decoys import WITHOUT, Choose, decoy_text
 from atdp_cli.replacement.edits import edits_by_line
 from atdp_cli.replacement.equality import equal_decoys
 from atdp_cli.replacement.frequencies import Frequencies
+from atdp_cli.reporting.entries import GuaranteeEntry, guarantee_entries
 from atdp_cli.training.recipe import DecoyEquality
 
 
@@ -64,23 +67,30 @@ POSITION = 0
 """Of the stage in a run of harden that would draw the same decoys."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class WrittenCopies:
-    """What was written.
+class DecoySummary(Frozen):
+    """What `decoy` returns, and `atdp decoy --json` prints.
 
     Attributes:
         copies: The files, one an epoch, in their order.
-        ledger: As it lies beside them.
-        plan: What they spend, and what that guarantees.
+        records: In each copy.
+        release_noise_multiplier: Of the release; None where decoys are drawn uniformly.
+        statements: What the ledger beside the copies guarantees, a sentence each.
+        crosscheck: None where nobody was asked.
     """
 
-    copies: tuple[Path, ...]
-    ledger: Ledger
-    plan: DecoyPlan
-    counts: DetectionCounts
+    schema_version: Literal[1] = 1
+    output: str
+    copies: tuple[str, ...]
+    records: int
+    skipped: int
+    flagged: FlaggedSummary
+    release_noise_multiplier: float | None
+    statements: tuple[str, ...]
+    guarantees: tuple[GuaranteeEntry, ...]
+    crosscheck: CrosscheckCounts | None
 
 
-def write_copies(request: DecoyRequest, plan: DecoyPlan, notify: Notify) -> WrittenCopies:
+def write_copies(request: DecoyRequest, plan: DecoyPlan, notify: Notify) -> DecoySummary:
     """Write the copies and their ledger into a folder that appears whole or not at all.
 
     Raises:
@@ -104,11 +114,21 @@ def write_copies(request: DecoyRequest, plan: DecoyPlan, notify: Notify) -> Writ
             raise _changed(request.corpus)
         ledger = plan.ledger.model_copy(update={"created": timestamp(), "software": software()})
         write_ledger(folder / LEDGER_FILE, ledger)
-    return WrittenCopies(copies=tuple(request.output / name for name in names), ledger=ledger, plan=plan, counts=counts)
+    return DecoySummary(
+        output=str(request.output),
+        copies=tuple(str(request.output / name) for name in names),
+        records=counts.records,
+        skipped=counts.skipped,
+        flagged=counts.flagged(),
+        release_noise_multiplier=None if plan.release is None else plan.release.noise_multiplier,
+        statements=guarantee_sentences(ledger, plan.guarantees),
+        guarantees=guarantee_entries(plan.guarantees),
+        crosscheck=counts.crosscheck,
+    )
 
 
 def _found(
-    plan: DecoyPlan, given: Path | None, spans: Path, counts: DetectionCounts, notify: Notify
+    plan: DecoyPlan, given: Path | None, spans: Path, counts: CorpusCounts, notify: Notify
 ) -> Iterator[FlaggedRecord]:
     """Each record with its spans, which are also written to a file for the passes to come."""
     corpus = plan.source
@@ -122,8 +142,7 @@ def _found(
                     "entities.",
                     "Write them again by atdp detect --tier high-entity.",
                 )
-            counts.records += 1
-            counts.flagged.add(record.text, merged)
+            counts.add(record.text, merged)
             stream.write(spans_line(record.id, merged) + "\n")
             yield FlaggedRecord(record, merged)
 

@@ -10,13 +10,13 @@ from typing import Any, Literal
 from atdp_cli.corpus.record import Record
 from atdp_cli.corpus.spans import DEFAULT_TIER, PAPER_TIER, Tier, at_tier, merge
 from atdp_cli.detection.cache import SpanStore, opened_store
-from atdp_cli.detection.crosscheck.check import Counts
 from atdp_cli.detection.crosscheck.request import cross_checked
 from atdp_cli.detection.detect import ALL_LABELS, LABELS, Detection, LabelFilter, detect_records, parse_labels
 from atdp_cli.detection.entities import EntityPipeline
 from atdp_cli.detection.language import LANGUAGES, Language, watched_language
 from atdp_cli.detection.ner import Ner, parse_ner, with_entities
 from atdp_cli.detection.options import DetectionOptions
+from atdp_cli.detection.results import CrosscheckCounts
 from atdp_cli.detection.run_on import THIS_PROCESS, Executor, make_executor, text_engine
 from atdp_cli.detection.scan import Finding, LookupFinding, installed_pipeline, scan
 from atdp_cli.detection.settings import CrosscheckSettings, DetectorSettings, read_detector
@@ -220,7 +220,7 @@ def run_detector(
     *,
     total: int | None = None,
     folder: Path | None = None,
-    counts: Counts | None = None,
+    counts: CrosscheckCounts | None = None,
     findings: Mapping[str, Finding] | None = None,
 ) -> Iterator[Detection]:
     """What is sensitive in each record, at every tier, in the order of the records.
@@ -261,7 +261,7 @@ def run_detector(
     return cross_checked(
         detections,
         detector.crosscheck,
-        counts or Counts(),
+        counts or CrosscheckCounts(),
         notify,
         tier=detector.tier,
         allow=allow,

@@ -1,4 +1,4 @@
-"""`atdp redact` as a function: a corpus, or texts in memory, with placeholders over what is sensitive."""
+"""`atdp redact` as a function: a corpus with placeholders over what is sensitive."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,12 +10,9 @@ from atdp_cli.corpus.rewrite import rewrite_corpus
 from atdp_cli.corpus.spans import Span, at_tier, merge
 from atdp_cli.detection.crosscheck.request import check_crosscheck
 from atdp_cli.detection.detector import (
-    NO_STORE,
     Detector,
     check_detector,
-    detector_pipeline,
     make_detector,
-    run_detector,
 )
 from atdp_cli.detection.options import (
     DetectionOptions,
@@ -24,15 +21,14 @@ from atdp_cli.detection.options import (
     ReplacingOptions,
     SpanFileOptions,
 )
-from atdp_cli.detection.results import RedactionSummary
-from atdp_cli.detection.run import CorpusSource, DetectionCounts, corpus_source, count_skipped, no_counts, run_over
-from atdp_cli.detection.scan import load_pipeline
+from atdp_cli.detection.results import CorpusCounts, RedactionSummary
+from atdp_cli.detection.run import CorpusSource, corpus_source, count_skipped, no_counts, run_over
 from atdp_cli.detection.span_file import read_spans
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify, ignore
 from atdp_cli.files.atomic_write import check_new, same_file
 from atdp_cli.files.corpus_file import Writable
-from atdp_cli.replacement.edits import edits, redact_text
+from atdp_cli.replacement.edits import edits
 from atdp_cli.replacement.placeholders import Masking, Style, fresh_masking, read_or_create_key
 from atdp_cli.settings import OUTPUT, Option
 
@@ -59,9 +55,7 @@ class RedactRequest(RedactOptions):
     corpus: Path
 
 
-def redact(
-    request: RedactRequest, notify: Notify = ignore, stream: Writable | None = None
-) -> tuple[RedactionSummary, DetectionCounts]:
+def redact(request: RedactRequest, notify: Notify = ignore, stream: Writable | None = None) -> RedactionSummary:
     """Write a corpus with placeholders over its sensitive spans, and count its records.
 
     What is skipped is left out: a line that cannot be read cannot be called redacted.
@@ -71,18 +65,13 @@ def redact(
         notify: Called with how many records are done.
         stream: Where it is written, in place of the file.
 
-    Returns:
-        What `--json` prints, and the counts behind it.
-
     Raises:
         UsageError: The output exists, or there is a key without pseudonyms or in the place of the output; the shard
             would replace the corpus, or have pseudonyms of its own.
         InputError: The corpus, the spans or the key cannot be used.
     """
-    corpus, detector = (
-        corpus_source(request, request.corpus),
-        make_detector(request, request.corpus, run_on=request.run_on),
-    )
+    corpus = corpus_source(request, request.corpus)
+    detector = make_detector(request, request.corpus, run_on=request.run_on)
     output, spans = stream or request.output, request.spans
     if isinstance(output, Path):
         check_new(output, force=request.force)
@@ -96,32 +85,18 @@ def redact(
 
     def changes(records: Iterator[Record]) -> Iterator[Sequence[Edit]]:
         for record, of_record in spans_of_records(records, corpus, detector, notify, counts, spans):
-            counts.flagged.add(record.text, merge(of_record))
+            counts.add(record.text, merge(of_record))
             yield edits(record.text, of_record, masking)
 
     skip = count_skipped(corpus, counts)
-    counts.records = rewrite_corpus(corpus.path, output, changes, corpus, skip, replace=request.force)
-    summary = RedactionSummary(
+    rewrite_corpus(corpus.path, output, changes, corpus, skip, replace=request.force)
+    return RedactionSummary(
         output=str(output) if isinstance(output, Path) else None,
         records=counts.records,
         skipped=counts.skipped,
-        crosscheck=counts.crosscheck_counts(),
+        flagged=counts.flagged(),
+        crosscheck=counts.crosscheck,
     )
-    return summary, counts
-
-
-def redact_texts(texts: Sequence[str], options: DetectionOptions | None = None, notify: Notify = ignore) -> list[str]:
-    """Texts in memory with placeholders over what is sensitive in them, in their order.
-
-    Nothing is kept, unless `options.store` names a folder.
-    """
-    options = options or DetectionOptions()
-    detector = make_detector(options.fill({"store": NO_STORE}), Path())
-    check_detector(detector)
-    records = (Record(str(number), text) for number, text in enumerate(texts, start=1))
-    pipeline = detector_pipeline(detector, load_pipeline(detector.pipeline))
-    detections = run_detector(records, detector, pipeline, notify, total=len(texts))
-    return [redact_text(each.record.text, at_tier(each.spans, detector.tier)).text for each in detections]
 
 
 def spans_of_records(  # noqa: PLR0917 - what a corpus is redacted by
@@ -129,7 +104,7 @@ def spans_of_records(  # noqa: PLR0917 - what a corpus is redacted by
     corpus: CorpusSource,
     detector: Detector,
     notify: Notify,
-    counts: DetectionCounts,
+    counts: CorpusCounts,
     spans: Path | None,
 ) -> Iterator[tuple[Record, Sequence[Span]]]:
     """Each record with what is sensitive in it, from a file of spans or by the detector, in the records' order."""

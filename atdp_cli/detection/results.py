@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from atdp_cli.corpus.spans import Span
+from atdp_cli.errors import InputError
 from atdp_cli.files.documents import Frozen
 
 LONGEST_SHAPE = 24
@@ -18,8 +19,7 @@ FREQUENT_SHARE, FEWEST_SPANS = 0.1, 20
 """A text that makes up more than this share of so many spans or more is worth a warning."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FrequentText:
+class FrequentText(Frozen):
     """One text that makes up much of what is flagged.
 
     Attributes:
@@ -31,27 +31,67 @@ class FrequentText:
     count: int
 
 
-@dataclass(kw_only=True)
-class FlaggedSummary:
-    """Counts of flagged spans; memory is bounded, however many there are.
+class FlaggedSummary(Frozen):
+    """The flagged spans of a corpus.
 
     Attributes:
-        by_label: How many spans have a label.
+        by_label: How many spans have a label, the most frequent first.
         shapes: The shape of the first span of each label.
+        most_frequent: The text that makes up more than `FREQUENT_SHARE` of the spans; None where none does, or there
+            are few.
     """
 
-    spans: int = 0
-    by_label: Counter[str] = field(default_factory=Counter)
-    shapes: dict[str, str] = field(default_factory=dict)
+    spans: int
+    by_label: dict[str, int]
+    shapes: dict[str, str]
+    most_frequent: FrequentText | None
+
+
+@dataclass(kw_only=True)
+class CrosscheckCounts:
+    """How a cross-check went, in sentences.
+
+    Attributes:
+        asked: That were sent.
+        known: Whose answer was known, from this run or one before.
+        disagreements: About which model and detector disagree; unusable answers are among them.
+        unusable: Whose answer was neither yes nor no, twice.
+    """
+
+    asked: int = 0
+    known: int = 0
+    disagreements: int = 0
+    unusable: int = 0
+
+
+@dataclass(kw_only=True)
+class CorpusCounts:
+    """What is counted in one pass over a corpus; memory is bounded, however long it is. Tokens are spaCy's.
+
+    Attributes:
+        crosscheck: None where nobody was asked.
+    """
+
+    records: int = 0
+    skipped: int = 0
+    tokens: int = 0
+    sensitive_tokens: int = 0
+    crosscheck: CrosscheckCounts | None = None
+    _by_label: Counter[str] = field(default_factory=Counter, repr=False)
+    _shapes: dict[str, str] = field(default_factory=dict, repr=False)
     _texts: dict[tuple[str, str], int] = field(default_factory=dict, repr=False)
 
+    def skip(self, _: InputError) -> None:
+        """Count a line or row that cannot be read: an `OnError`."""
+        self.skipped += 1
+
     def add(self, text: str, spans: Iterable[Span]) -> None:
-        """Count the merged spans of a record."""
+        """Count a record with its merged spans."""
+        self.records += 1
         for span in spans:
-            self.spans += 1
-            self.by_label[span.label] += 1
+            self._by_label[span.label] += 1
             flagged = text[span.start : span.end]
-            self.shapes.setdefault(span.label, character_shape(flagged))
+            self._shapes.setdefault(span.label, character_shape(flagged))
             self._count((flagged.casefold(), span.label))
 
     def _count(self, key: tuple[str, str]) -> None:
@@ -61,12 +101,21 @@ class FlaggedSummary:
             return
         self._texts = {text: count - 1 for text, count in self._texts.items() if count > 1}
 
-    def most_frequent(self) -> FrequentText | None:
-        """The text that makes up more than `FREQUENT_SHARE` of the spans; None where none does, or there are few."""
-        if self.spans < FEWEST_SPANS or not self._texts:
+    def flagged(self) -> FlaggedSummary:
+        """The spans that were counted."""
+        return FlaggedSummary(
+            spans=self._by_label.total(),
+            by_label=dict(self._by_label.most_common()),
+            shapes=self._shapes,
+            most_frequent=self._most_frequent(),
+        )
+
+    def _most_frequent(self) -> FrequentText | None:
+        spans = self._by_label.total()
+        if spans < FEWEST_SPANS or not self._texts:
             return None
         (text, label), count = max(self._texts.items(), key=lambda item: item[1])
-        if count <= FREQUENT_SHARE * self.spans:
+        if count <= FREQUENT_SHARE * spans:
             return None
         return FrequentText(label=label, shape=character_shape(text), count=count)
 
@@ -89,22 +138,6 @@ def _mark(character: str) -> str:
     return character if character.isprintable() else " "
 
 
-class CrosscheckCounts(Frozen):
-    """How a cross-check went, in sentences.
-
-    Attributes:
-        asked: That were sent.
-        known: Whose answer was known.
-        disagreements: About which model and detector disagree; unusable answers are among them.
-        unusable: Whose answer was neither yes nor no, twice.
-    """
-
-    asked: int
-    known: int
-    disagreements: int
-    unusable: int
-
-
 class QueueSummary(Frozen):
     """A queue for `atdp review`, with how many sentences of each stratum it has."""
 
@@ -114,13 +147,11 @@ class QueueSummary(Frozen):
 
 
 class DetectionSummary(Frozen):
-    """`atdp detect --json`. Tokens are spaCy's.
+    """What `detect` returns, and `atdp detect --json` prints. Tokens are spaCy's.
 
     Attributes:
         skipped: Lines or rows that could not be read.
         sensitive_share: Sensitive tokens over all tokens, 0 for an empty corpus.
-        by_label: How many spans have a label, the most frequent first.
-        shapes: The shape of the first span of each label.
         crosscheck: None where nobody was asked.
         review: None where no queue was asked for.
     """
@@ -132,14 +163,13 @@ class DetectionSummary(Frozen):
     tokens: int
     sensitive_tokens: int
     sensitive_share: float
-    by_label: dict[str, int]
-    shapes: dict[str, str]
+    flagged: FlaggedSummary
     crosscheck: CrosscheckCounts | None
     review: QueueSummary | None
 
 
 class RedactionSummary(Frozen):
-    """`atdp redact --json`.
+    """What `redact` returns, and `atdp redact --json` prints.
 
     Attributes:
         output: The redacted corpus; None where it stays in memory.
@@ -150,4 +180,5 @@ class RedactionSummary(Frozen):
     output: str | None
     records: int
     skipped: int
+    flagged: FlaggedSummary
     crosscheck: CrosscheckCounts | None

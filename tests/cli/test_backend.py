@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from atdp_cli.corpus.record import Record
+from atdp_cli.corpus.record import Record, read_records
 from atdp_cli.detection.cache import pack, unpack
+from atdp_cli.detection.detect import Detection
 from atdp_cli.detection.detector import Detector, flags_of
 from atdp_cli.detection.identity import detector_identity
 from atdp_cli.detection.ner import Ner, with_entities
-from atdp_cli.detection.run import CorpusSource, detect_corpus
+from atdp_cli.detection.results import CorpusCounts
+from atdp_cli.detection.run import CorpusSource, run_over
 from atdp_cli.detection.run_on import Local
 from atdp_cli.detection.scan import load_pipeline, pipeline_name, scan
 from atdp_cli.events import ignore
@@ -182,11 +184,10 @@ def test_the_store_gives_the_same_back_and_knows_the_backend(
 def test_several_processes_find_the_same(name: str, corpus_file: Path, tagger_folder: Path) -> None:
     corpus_file.write_text("".join(f"{line}\n" for line in lines(200)))
 
-    def actual(executor: Any) -> list[str]:
-        written: list[str] = []
+    def actual(executor: Any) -> list[Detection]:
         detector = Detector(ner=backend(name, tagger_folder), executor=executor)
-        detect_corpus(CorpusSource(path=corpus_file), detector, written.append, ignore)
-        return written
+        corpus = CorpusSource(path=corpus_file)
+        return list(run_over(read_records(corpus_file), corpus, detector, ignore, CorpusCounts()))
 
     assert actual(Local(workers=2)) == actual(Local())
 

@@ -77,7 +77,7 @@ def test_detect_counts_what_was_asked(atdp: Atdp, mail: Path) -> None:
             "detect", mail, *LOW, *detector(mail.parent, crosscheck={"model": "m", "url": server.url}), "--json"
         )
     assert ended.json["crosscheck"] == {"asked": 4, "known": 0, "disagreements": 1, "unusable": 1}
-    assert ended.json["by_label"]["CROSSCHECK"] == 1
+    assert ended.json["flagged"]["by_label"]["CROSSCHECK"] == 1
     assert "1 disagreements, 1 of them answers that cannot be read" in ended.err
     assert atdp("detect", mail, *LOW, "--json").json["crosscheck"] is None
 
@@ -188,7 +188,7 @@ def test_disagreements_can_go_to_the_review_queue(atdp: Atdp, mail: Path, tmp_pa
         check = {"model": "m", "url": server.url, "on_disagreement": "review"}
         ended = atdp("detect", mail, *options, *detector(tmp_path, crosscheck=check))
     assert ended.code == 0, ended.err
-    assert "CROSSCHECK" not in ended.json["by_label"]
+    assert "CROSSCHECK" not in ended.json["flagged"]["by_label"]
     entries = [json.loads(line) for line in queue.read_text().splitlines()[1:]]
     (disputed,) = [entry for entry in entries if "fluffy" in entry["masked"]]
     assert disputed["masked"] == "My cat answers to fluffy."

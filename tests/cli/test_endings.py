@@ -23,7 +23,7 @@ def test_a_defect_of_ours_never_looks_like_a_failed_audit(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError(SECRET)
 
-    monkeypatch.setattr(text, "detect_corpus", broken)
+    monkeypatch.setattr(text, "run_over", broken)
     ended = atdp("detect", corpus)
     assert ended.code == 3
     assert "ZeroDivisionError" in ended.err
@@ -36,7 +36,7 @@ def test_an_interruption_ends_with_130(atdp: Atdp, corpus: Path, monkeypatch: py
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(text, "detect_corpus", interrupted)
+    monkeypatch.setattr(text, "run_over", interrupted)
     assert atdp("detect", corpus).code == 130
 
 

@@ -42,7 +42,7 @@ def test_with_json_the_summary_goes_out_and_spans_to_their_file(atdp: Atdp, corp
     summary = ended.json
     assert summary["records"] == 3
     assert summary["sensitive_share"] == summary["sensitive_tokens"] / summary["tokens"]
-    assert sum(summary["by_label"].values()) == sum(
+    assert sum(summary["flagged"]["by_label"].values()) == sum(
         len(json.loads(line)["spans"]) for line in spans.read_text().splitlines()
     )
     assert atdp("detect", corpus_file, "--json").json == summary

@@ -125,7 +125,7 @@ def test_empty_lines_at_the_end_stay(tmp_path: Path, end: str) -> None:
 def test_any_file_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str, junk: bytes) -> None:
     source = written(tmp_path_factory.mktemp("corpus"), "in.csv", b"text\n" + text.encode() + junk)
     with contextlib.suppress(InputError):
-        assert len(pairs(source)) == rewrite_corpus(source, source.with_name("out.csv"), nothing)
+        rewrite_corpus(source, source.with_name("out.csv"), nothing)
         assert source.with_name("out.csv").read_bytes() == source.read_bytes()
 
 

@@ -120,7 +120,7 @@ def test_no_statistics_of_the_old_text_are_left(tmp_path: Path) -> None:
 
 def test_many_row_groups_and_the_target_as_source(tmp_path: Path) -> None:
     path = written(tmp_path, {"text": [f"text {n}" for n in range(20_000)]}, row_group_size=3_000)
-    assert rewrite_corpus(path, path, marked) == 20_000
+    rewrite_corpus(path, path, marked)
     texts = pq.read_table(path)["text"].to_pylist()
     assert texts == [f"[{n + 1}]ext {n}" for n in range(20_000)]
 

@@ -154,8 +154,7 @@ def unpack(data: bytes, suffix: str) -> bytes:
 def test_the_target_is_compressed_as_its_suffix_says(tmp_path: Path, source: str, target: str) -> None:
     content = b"abc\r\n\nabd\n" * 50
     (tmp_path / f"in.txt{source}").write_bytes(pack(content, source))
-    count = rewrite_corpus(tmp_path / f"in.txt{source}", tmp_path / f"out.txt{target}", each(Edit(0, 1, "[A]")))
-    assert count == 100
+    rewrite_corpus(tmp_path / f"in.txt{source}", tmp_path / f"out.txt{target}", each(Edit(0, 1, "[A]")))
     assert unpack((tmp_path / f"out.txt{target}").read_bytes(), target) == content.replace(b"a", b"[A]")
 
 

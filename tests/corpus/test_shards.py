@@ -78,12 +78,10 @@ def read(path: Path, shard: Shard | None, **options: Any) -> Read:
             seen.append((record.id, record.text))
             yield [Edit(0, 1, f"[{record.id}]")]
 
-    counted = rewrite_corpus(
-        path, target, marked, Selection(shard=shard, **options), lambda error: skipped.append(error.problem)
-    )
+    rewrite_corpus(path, target, marked, Selection(shard=shard, **options), lambda error: skipped.append(error.problem))
     listed = [(r.id, r.text) for r in read_records(path, on_error=lambda _: None, shard=shard, **options)]
     assert listed == seen
-    return Read(target.read_bytes(), seen, skipped, counted)
+    return Read(target.read_bytes(), seen, skipped, len(seen))
 
 
 def check_parts(content: bytes, name: str, parts: int, **options: Any) -> None:

@@ -51,7 +51,7 @@ def test_what_is_skipped_is_reported_and_left_out(
     records = list(read_records(source, unit=unit, on_error=errors.append))
     assert [error.problem.partition("line ")[2].strip(".").split()[0].strip(":") for error in errors] == numbers
     again: list[InputError] = []
-    assert rewrite_corpus(source, target, nothing, Selection(unit=unit), on_error=again.append) == len(records)
+    rewrite_corpus(source, target, nothing, Selection(unit=unit), on_error=again.append)
     assert list(map(str, again)) == list(map(str, errors))
     assert target.read_bytes() == kept
     assert [record.text for record in read_records(target, unit=unit)] == [record.text for record in records]

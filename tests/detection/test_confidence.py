@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from atdp_cli.corpus.spans import Span, Tier
 from atdp_cli.detection.detect import LABELS, LabelFilter, confidence, parse_labels
-from atdp_cli.detection.results import COUNTERS, FlaggedSummary, character_shape
+from atdp_cli.detection.results import COUNTERS, CorpusCounts, character_shape
 from atdp_cli.errors import UsageError
 
 SOURCES = ("ner", "pos", "dep", "pattern", "deny", "crosscheck", "file")
@@ -76,13 +76,14 @@ def test_a_text_that_is_frequent_is_named_and_no_other(numbers: list[int], seed:
     """Exact counts are the oracle; the bounded counter is too low by at most one in `COUNTERS`."""
     draw = random.Random(seed)
     texts = [str(number) if draw.random() < 0.7 else "USR" for number in numbers]
-    summary = FlaggedSummary()
+    counts = CorpusCounts()
     for text in texts:
-        summary.add(text, [Span(0, len(text), "X", "ner", Tier.LOW_ENTITY)])
-    assert len(summary._texts) <= COUNTERS
+        counts.add(text, [Span(0, len(text), "X", "ner", Tier.LOW_ENTITY)])
+    assert len(counts._texts) <= COUNTERS
+    summary = counts.flagged()
     assert summary.by_label == {"X": len(texts)}
     [(_, most)] = Counter(texts).most_common(1)
-    frequent = summary.most_frequent()
+    frequent = summary.most_frequent
     if frequent is None:
         assert most <= 0.1 * len(texts) + len(texts) / COUNTERS
     else:

@@ -11,11 +11,14 @@ import pytest
 from atdp_cli.audit.request import AuditRequest
 from atdp_cli.audit.results import AnyAudit, Audit, UnfinishedAudit
 from atdp_cli.audit.run import audit_canary
+from atdp_cli.corpus.record import read_records
+from atdp_cli.detection.detect import Detection
 from atdp_cli.detection.detector import Detector
-from atdp_cli.detection.run import CorpusSource, detect_corpus
+from atdp_cli.detection.results import CorpusCounts
+from atdp_cli.detection.run import CorpusSource, run_over
 from atdp_cli.detection.run_on import RETRIES, THIS_PROCESS, Executor, Ray, connected, require_ray, submit_to
 from atdp_cli.errors import InputError, RunError, UsageError
-from atdp_cli.events import Event, RecordsRead, ignore
+from atdp_cli.events import Event, Notify, RecordsRead, ignore
 from tests.rayworkers import kill_a_busy_worker
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
@@ -34,17 +37,11 @@ def test_a_killed_worker_costs_nothing_but_time(lines: list[str], tmp_path: Path
         if isinstance(event, RecordsRead) and event.done == 100:
             killer.start()
 
-    def written(executor: Executor) -> list[str]:
-        actual: list[str] = []
-        detect_corpus(
-            CorpusSource(path=path),
-            Detector(executor=executor),
-            actual.append,
-            ignore if executor is THIS_PROCESS else kill,
-        )
-        return actual
+    def found(executor: Executor, notify: Notify) -> list[Detection]:
+        detector = Detector(executor=executor)
+        return list(run_over(read_records(path), CorpusSource(path=path), detector, notify, CorpusCounts()))
 
-    assert written(Ray(processors=2)) == written(THIS_PROCESS)
+    assert found(Ray(processors=2), kill) == found(THIS_PROCESS, ignore)
     killer.join()
     assert len(killed) == 1
 

@@ -15,6 +15,7 @@ from queue import SimpleQueue
 
 from atdp_cli.corpus.spans import Range, Span, Tier, at_tier, merge
 from atdp_cli.detection.detect import PLACEHOLDERS, Detection
+from atdp_cli.detection.results import CrosscheckCounts
 from atdp_cli.errors import RunError
 from atdp_cli.files.cache import CacheFormat, SqliteCache
 from atdp_cli.files.corpus_file import LONE_SURROGATE
@@ -191,28 +192,11 @@ class Question:
     expected: bool
 
 
-@dataclass(kw_only=True)
-class Counts:
-    """How a cross-check went.
-
-    Attributes:
-        asked: Sentences that were sent.
-        known: Sentences whose answer was known, from this run or one before.
-        disagreements: Sentences about which model and detector disagree; unusable answers are among them.
-        unusable: Sentences whose answer was neither yes nor no, twice.
-    """
-
-    asked: int = 0
-    known: int = 0
-    disagreements: int = 0
-    unusable: int = 0
-
-
 def crosscheck(
     detections: Iterable[Detection],
     ask: Ask,
     answers: Answers,
-    counts: Counts,
+    counts: CrosscheckCounts,
     *,
     tier: Tier,
     masked: bool = True,
@@ -316,7 +300,7 @@ class _Inquiry:
 
     ask: Ask
     answers: Answers
-    counts: Counts
+    counts: CrosscheckCounts
     submit: SubmitJob
     open: dict[bytes, "Future[Answer]"] = field(default_factory=dict)
 
@@ -345,7 +329,7 @@ class _Inquiry:
         return answer
 
 
-def _judged(waiting: _Waiting, counts: Counts, *, dispute: bool) -> Detection:
+def _judged(waiting: _Waiting, counts: CrosscheckCounts, *, dispute: bool) -> Detection:
     """A detection once its answers have come."""
     detection, places = waiting.detection, []
     for question, future in waiting.pending:

@@ -8,9 +8,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from atdp_cli.corpus.spans import Tier
-from atdp_cli.detection.crosscheck.check import Counts, crosscheck, opened_answers
+from atdp_cli.detection.crosscheck.check import crosscheck, opened_answers
 from atdp_cli.detection.crosscheck.client import PROMPT_VERSION, Server, opened_server, require_client
 from atdp_cli.detection.detect import Detection
+from atdp_cli.detection.results import CrosscheckCounts
 from atdp_cli.detection.settings import CrosscheckSettings
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import CrossChecked, Notify
@@ -26,7 +27,7 @@ NO_KEY = "none"
 def cross_checked(
     detections: Iterable[Detection],
     check: CrosscheckSettings,
-    counts: Counts,
+    counts: CrosscheckCounts,
     notify: Notify,
     *,
     tier: Tier,

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from atdp_cli.corpus.spans import Range, Span, Tier
 from atdp_cli.detection.detect import Detection
+from atdp_cli.detection.results import QueueSummary
 from atdp_cli.detection.review.sample import Drawn, check_rate, sample_sentences, sentences_of
 from atdp_cli.errors import InputError
 from atdp_cli.files.atomic_write import atomic_rewrite, atomic_write
@@ -142,14 +143,6 @@ class Queue:
     entries: tuple[QueueEntry, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Queued:
-    """How many sentences of each stratum a new queue has."""
-
-    flagged: int
-    unflagged: int
-
-
 def mask_of(number: int, label: str) -> str:
     """What stands for a sentence's span: `[1:PERSON]`."""
     return f"[{number}:{label}]"
@@ -191,7 +184,7 @@ def entry_of(drawn: Drawn) -> QueueEntry:
     )
 
 
-def write_queue(path: Path, detections: Iterable[Detection], header: Header, draw: random.Random) -> Queued:
+def write_queue(path: Path, detections: Iterable[Detection], header: Header, draw: random.Random) -> QueueSummary:
     """Draw `header.review_share` of the sentences of a whole corpus into a new queue, written wholly or not at all.
 
     The file is its owner's alone (mode 0600). The detections are read once, one in memory at a time.
@@ -215,7 +208,7 @@ def write_queue(path: Path, detections: Iterable[Detection], header: Header, dra
             entry = entry_of(drawn)
             stream.write(_bytes(entry))
             count[entry.stratum] += 1
-    return Queued(flagged=count["flagged"], unflagged=count["unflagged"])
+    return QueueSummary(queue=str(path), flagged=count["flagged"], unflagged=count["unflagged"])
 
 
 def save_queue(path: Path, queue: Queue) -> None:

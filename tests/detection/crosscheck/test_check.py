@@ -23,7 +23,6 @@ from atdp_cli.detection.crosscheck.check import (
     LONGEST,
     Answer,
     Answers,
-    Counts,
     StoppedError,
     Wait,
     crosscheck,
@@ -33,6 +32,7 @@ from atdp_cli.detection.crosscheck.check import (
 )
 from atdp_cli.detection.crosscheck.client import Patience, Server, opened_server
 from atdp_cli.detection.detect import Detection, detect_records
+from atdp_cli.detection.results import CrosscheckCounts
 from atdp_cli.detection.review.sample import sample_sentences, sentences_of
 from atdp_cli.errors import RunError
 from atdp_cli.replacement.edits import redact_text
@@ -53,9 +53,9 @@ def span(start: int, end: int, label: str = "PERSON", tier: Tier = Tier.LOW_ENTI
 
 def checked(
     server: ChatServer, actual: Sequence[Detection], *, folder: Path | None = None, masked: bool = True, **options: Any
-) -> tuple[list[Detection], Counts]:
+) -> tuple[list[Detection], CrosscheckCounts]:
     """A whole cross-check against a server."""
-    counts = Counts()
+    counts = CrosscheckCounts()
     known = Server(model="tiny", url=server.url, key="k")
     with (
         opened_answers(folder, "tiny", masked) as answers,
@@ -157,7 +157,7 @@ def test_a_disagreement_flags_the_whole_sentence_at_every_tier() -> None:
         (judged,), counts = checked(server, [actual])
     assert set(server.texts) == {"[PERSON] came.", "Her dog is called Rex.", "All is well."}
     assert judged.spans == (span(0, 4), Span(11, 33, "CROSSCHECK", "crosscheck", Tier.LOW_ENTITY))
-    assert counts == Counts(asked=3, known=0, disagreements=1, unusable=0)
+    assert counts == CrosscheckCounts(asked=3, known=0, disagreements=1, unusable=0)
     assert at_tier(judged.spans, Tier.LOW_ENTITY) == judged.spans
     assert redact_text(text, judged.spans).text == "[PERSON] came. [CROSSCHECK] All is well. "
 
@@ -215,7 +215,7 @@ def test_an_unusable_answer_is_asked_for_once_more_and_then_counts_as_a_disagree
         judged, counts = checked(server, actual)
     assert sorted(server.texts) == ["one", "one", "two", "two"]
     assert [bool(detected.spans) for detected in judged] == [False, True, True]
-    assert counts == Counts(asked=2, known=1, disagreements=2, unusable=2)
+    assert counts == CrosscheckCounts(asked=2, known=1, disagreements=2, unusable=2)
 
 
 def test_a_run_that_ends_early_asks_only_the_rest_the_next_time(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_a_run_that_ends_early_asks_only_the_rest_the_next_time(tmp_path: Path) 
     with chat_server(always(YES)) as second:
         judged, counts = checked(second, actual, folder=folder)
     assert {*second.texts} == {detected.record.text for detected in actual} - answered
-    assert counts == Counts(asked=11, known=9, disagreements=20, unusable=0)
+    assert counts == CrosscheckCounts(asked=11, known=9, disagreements=20, unusable=0)
     assert all(detected.spans for detected in judged)
     with chat_server(always(NO)) as third:
         assert checked(third, actual, folder=folder)[0] == judged
@@ -282,7 +282,7 @@ def test_leaving_early_waits_for_nobody() -> None:
         return False
 
     actual = [detection("first"), detection("second")]
-    run = crosscheck(actual, ask, Answers(), Counts(), tier=Tier.LOW_ENTITY)
+    run = crosscheck(actual, ask, Answers(), CrosscheckCounts(), tier=Tier.LOW_ENTITY)
     started = time.monotonic()
     assert next(run).record.text == "first"
     run.close()  # type: ignore[attr-defined]

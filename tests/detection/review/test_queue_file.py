@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from atdp_cli.corpus.record import Record
 from atdp_cli.corpus.spans import Span, Tier
 from atdp_cli.detection.detect import Detection
+from atdp_cli.detection.results import QueueSummary
 from atdp_cli.detection.review.queue import (
     Decision,
     Header,
     Queue,
-    Queued,
     QueueEntry,
     QueuePosition,
     entry_of,
@@ -98,7 +98,9 @@ def detections(count: int) -> list[Detection]:
 
 def test_a_queue_is_private_and_comes_back(tmp_path: Path) -> None:
     path = tmp_path / "queue.jsonl"
-    assert write_queue(path, detections(40), HEADER, random.Random(3)) == Queued(flagged=20, unflagged=20)
+    assert write_queue(path, detections(40), HEADER, random.Random(3)) == QueueSummary(
+        queue=str(path), flagged=20, unflagged=20
+    )
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     queue = read_queue(path)
     assert queue.header == HEADER
