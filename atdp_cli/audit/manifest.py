@@ -76,12 +76,12 @@ class Manifest(BaseModel):
         records: Non-blank lines of the planted corpus.
         coins: Whether a fair coin decided for each canary if it was planted; without coins all are.
         drawn: Only secrets from the CSPRNG have a uniform rank under no memorisation, hence a p-value.
-        conversation: Of canaries that are conversations, in version 3 and in it alone.
+        conversation: Of canaries that are conversations; None for lines of text.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    schema_version: Literal[2, 3]
+    schema_version: Literal[1]
     kind: Literal["atdp-canaries"]
     template: str
     choices: dict[str, tuple[str, ...]] = Field(repr=False)
@@ -94,8 +94,6 @@ class Manifest(BaseModel):
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
-        if (self.schema_version == 3) != (self.conversation is not None):
-            raise ValueError("Version 3 is that of conversations.")
         try:
             for canary in self.canaries:
                 self.slots().index_of(canary.secret)
@@ -187,7 +185,7 @@ def make_manifest(
         conversation: From `canary_conversation`, for canaries that are conversations.
     """
     empty = Manifest(
-        schema_version=2 if conversation is None else 3,
+        schema_version=1,
         kind="atdp-canaries",
         template=str(template),
         choices={slot.name: slot.options for slot in template.slots if isinstance(slot, Choice)},

@@ -36,7 +36,7 @@ def test_a_manifest_survives_its_file(manifest: Manifest, tmp_path: Path) -> Non
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [file.name for file in tmp_path.iterdir()] == ["canaries.json"]
     written = json.loads(path.read_text())
-    assert (written["schema_version"], written["kind"], written["drawn"]) == (2, "atdp-canaries", "csprng")
+    assert (written["schema_version"], written["kind"], written["drawn"]) == (1, "atdp-canaries", "csprng")
     assert set(written["canaries"][0]) == {"secret", "planted", "repeats", "token_ids", "positions"}
 
 
@@ -61,7 +61,7 @@ def test_a_manifest_shown_by_accident_keeps_its_secrets(manifest: Manifest) -> N
 
 SECRET = "341752"
 GOOD: dict[str, Any] = {
-    "schema_version": 2,
+    "schema_version": 1,
     "kind": "atdp-canaries",
     "template": "My ID is {digits:6}",
     "choices": {},
@@ -94,8 +94,8 @@ MALFORMED: list[bytes] = [
         json.dumps(value).encode()
         for value in (
             *(_without(key) for key in GOOD),
-            {**GOOD, "schema_version": 1},
-            {**GOOD, "schema_version": "2"},
+            {**GOOD, "schema_version": 2},
+            {**GOOD, "schema_version": "1"},
             {**GOOD, "kind": "atdp-ledger"},
             {**GOOD, "template": "My ID is " + SECRET},
             {**GOOD, "template": "{digits:9}"},

@@ -39,7 +39,7 @@ def plant(atdp: Atdp, chats: Path, model: Path, *options: object) -> tuple[Path,
 def test_canaries_are_said_trained_on_and_found(atdp: Atdp, chats: Path, chat_model: Path, tmp_path: Path) -> None:
     planted, manifest = plant(atdp, chats, chat_model, "--role", "assistant", "--count", 4, "--repeats", 10)
     written = json.loads(manifest.read_text())
-    assert (written["schema_version"], written["conversation"]["role"]) == (3, "assistant")
+    assert (written["schema_version"], written["conversation"]["role"]) == (1, "assistant")
     assert written["conversation"]["before"] == "<|im_start|>assistant\n"
     lines = planted.read_text().splitlines()
     kept = [line for line in lines if "My ID is" not in line]

@@ -29,7 +29,7 @@ from tests.reporting.documents import private, public
 from tests.reporting.entries import audit_of
 
 MANIFEST = Manifest(
-    schema_version=2,
+    schema_version=1,
     kind="atdp-canaries",
     template="The code of {choice:names.txt} is {digits:6}",
     choices={"names.txt": (SECRET, "Another one")},

@@ -256,7 +256,7 @@ def manifest_of(*secrets: str, repeats: int = 1, drawn: str = "csprng") -> dict[
     """A manifest of these secrets; three digits each."""
     places = iter(range(1, 10_000))
     return {
-        "schema_version": 2,
+        "schema_version": 1,
         "kind": "atdp-canaries",
         "template": f"ID{{digits:{len(secrets[0])}}}",
         "choices": {},

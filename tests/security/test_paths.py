@@ -54,7 +54,7 @@ def test_a_manifest_names_no_file_that_is_opened(tmp_path: Path) -> None:
     (tmp_path / "names.txt").write_text("Emma\nOmar\n")
     canary = {"secret": ["Emma"], "planted": True, "repeats": 1, "token_ids": [1], "positions": [1]}
     members = {
-        "schema_version": 2,
+        "schema_version": 1,
         "kind": "atdp-canaries",
         "template": f"{{choice:{tmp_path / 'names.txt'}}}",
         "canaries": [canary],

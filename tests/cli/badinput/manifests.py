@@ -8,7 +8,7 @@ from tests.cli.badinput.case import SECRET, Case, Make, both, cases, line, link,
 CANARY = {"secret": ["12"], "planted": True, "repeats": 1, "token_ids": [1, 2], "positions": [3]}
 
 MANIFEST = {
-    "schema_version": 2,
+    "schema_version": 1,
     "kind": "atdp-canaries",
     "template": f"{SECRET} {{digits:2}}",
     "choices": {},
@@ -44,7 +44,7 @@ CASES = (
             ),
             "manifest nested 100,000 deep": ("malformed at the file: Invalid JSON", write("m.json", "[" * 100_000)),
             "manifest of another version": (
-                "malformed at schema_version: Input should be 2 or 3",
+                "malformed at schema_version: Input should be 1",
                 manifest({}, schema_version=7),
             ),
             "manifest whose secret is not its template's": ("malformed at the file", manifest({"secret": [SECRET]})),
