@@ -68,7 +68,7 @@ def test_the_wheel_passes_the_demo_outside_the_checkout(
     ended = subprocess.run(
         [programs / "python", "-c", SCRIPT, json.dumps(COMMAND_LINES)],
         cwd=elsewhere,
-        env=alone | {"XDG_CACHE_HOME": str(tmp_path / "cache")},
+        env=alone,
         input="",
         capture_output=True,
         text=True,

@@ -153,7 +153,7 @@ def transcript(name: str, place: Path, **settings: str) -> tuple[Said, ...]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory())).resolve() / "place"
         shutil.copytree(place, folder)
-        stack.enter_context(surroundings(XDG_CACHE_HOME=str(folder / "cache"), COLUMNS=str(WIDTH), **settings))
+        stack.enter_context(surroundings(COLUMNS=str(WIDTH), **settings))
         stack.enter_context(chdir(folder))
         return tuple(_said(line, folder) for line in SCREENS[name])
 

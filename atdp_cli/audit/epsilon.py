@@ -180,7 +180,7 @@ def plan_games(
 def play_games(
     plan: GamePlan, ranks: Sequence[Rank], targets: Sequence[Target], pairs: tuple[Scores, Scores] | None
 ) -> tuple[EpsilonBound, ...]:
-    """What each planned game proves. Where a rank turns out to be within a sample, `rank` is not played.
+    """What each planned game proves. Where a rank is within a sample, `rank` is not played.
 
     Args:
         ranks: By the score that is judged: the ratio where there is a reference, else log p.

@@ -121,7 +121,7 @@ def games_for(folder: Path, canaries: CanaryTargets, pool: Pool, request: AuditR
         targets,
         pool=template.pool,
         coins=canaries.manifest.coins,
-        ranked=not pool.sampled or pool.product is not None,
+        ranked=not pool.sampled,
         games=request.games,
         limits=request.limits,
         scores=scores,

@@ -1,23 +1,16 @@
-"""The candidates of a template as token ids: tokenised once and cached on disk, all of them or a sample."""
+"""The candidates of a template as token ids, all of them or a sample."""
 
-import hashlib
-import json
-import os
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from atdp_cli.audit.canary import ALPHABETS, Choice, Slot, Template
-from atdp_cli.events import ChoiceWarning, Notify, RecordsRead, ignore
+from atdp_cli.events import Notify, RecordsRead, ignore
 from atdp_cli.model.tokenizer import without_panic
-from atdp_cli.model.windows import encode_record, tokenizer_fingerprint
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -29,7 +22,6 @@ LARGEST_POOL = 10_000_000
 SAMPLE = 1_000_000
 _BATCH = 10_000
 _ENCODED = 200  # at a time: ten thousand encodings do not fit the cache, and take half as long again
-_FORMAT = 2
 _SEED = 6  # of the sample: public and fixed, so that the secrets are independent of it and a verdict never changes
 
 
@@ -46,47 +38,6 @@ class Candidates:
     prefix: Ids
     tails: Ids
     lengths: Ids
-
-
-def load_candidates(
-    tokenizer: "PreTrainedTokenizerFast",
-    template: Template,
-    *,
-    cache: Path | None,
-    sample: int | None = None,
-    notify: Notify = ignore,
-    make: Callable[[], Candidates] | None = None,
-) -> Candidates:
-    """The candidates of `template`, from the cache folder if it has them, else tokenised and put there.
-
-    With `sample` it is so many of them, uniform and with replacement; above `LARGEST_POOL` always, and then `SAMPLE`.
-
-    A cache file that is damaged, or disagrees with the tokenizer on a spread of candidates, is written
-    anew. One that cannot be written is done without, and `notify` hears of it.
-
-    Args:
-        cache: Folder to look in, or None for no cache; `default_cache()` is the user's.
-        make: What to do in place of `tokenise`, with the same result.
-    """
-    make = make or partial(tokenise, tokenizer, template, sample=sample, notify=notify)
-    if cache is None:
-        return make()
-    path = cache / f"candidates-{_key(tokenizer, template, sample)}.npz"
-    kept = _read(path, _count(template, sample))
-    if kept is not None and _agrees(kept, tokenizer, template, sample):
-        return kept
-    candidates = make()
-    try:
-        write_cache(path, prefix=candidates.prefix, tails=candidates.tails, lengths=candidates.lengths)
-    except OSError as error:
-        notify(ChoiceWarning(what="candidate cache", reason=f"{cache} cannot be written: {error.strerror}"))
-    return candidates
-
-
-def default_cache() -> Path:
-    """`$XDG_CACHE_HOME/atdp`, or `~/.cache/atdp` where that is unset or relative (the XDG rule)."""
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (base if base.is_absolute() else Path.home() / ".cache") / "atdp"
 
 
 def tokenise(
@@ -182,61 +133,3 @@ def _split_rows(rows: Ids, sizes: Ids, start: tuple[int, ...]) -> Candidates:
     return Candidates(
         prefix=prefix, tails=np.ascontiguousarray(rows[:, shared:]), lengths=(sizes - shared).astype(np.int32)
     )
-
-
-def _key(tokenizer: "PreTrainedTokenizerFast", template: Template, sample: int | None) -> str:
-    options = [slot.options for slot in template.slots if isinstance(slot, Choice)]
-    parts = [_FORMAT, tokenizer_fingerprint(tokenizer), str(template), options, _SEED, *([sample] if sample else [])]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-
-
-def _agrees(
-    candidates: Candidates, tokenizer: "PreTrainedTokenizerFast", template: Template, sample: int | None
-) -> bool:
-    """Whether a spread of the candidates, the first and the last among them, is tokenised as it was kept."""
-    for index, record in _spread(template, sample):
-        tail = candidates.tails[index, : candidates.lengths[index]]
-        if [*candidates.prefix.tolist(), *tail.tolist()] != encode_record(tokenizer, record):
-            return False
-    return True
-
-
-def _spread(template: Template, sample: int | None) -> list[tuple[int, str]]:
-    """Some places and their records: across the whole pool, or the first of the sample."""
-    if (drawn := _sample(template, sample)) is not None:
-        return list(enumerate(islice(_sampled(template, drawn), 16)))
-    places = np.linspace(0, template.pool - 1, num=min(16, template.pool)).astype(int)
-    return [(int(index), template.record(template.secret(int(index)))) for index in places]
-
-
-def _read(path: Path, pool: int) -> Candidates | None:
-    """What a cache file of `pool` candidates holds, or None where it is missing or damaged (npz carries checksums)."""
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
-            candidates = Candidates(prefix=kept["prefix"], tails=kept["tails"], lengths=kept["lengths"])
-    except Exception:  # a damaged archive raises almost anything, and each means: tokenise again
-        return None
-    parts = (candidates.prefix, candidates.tails, candidates.lengths)
-    if [part.ndim for part in parts] != [1, 2, 1] or any(part.dtype != np.int32 for part in parts):
-        return None
-    if candidates.tails.shape[0] != pool or candidates.lengths.shape[0] != pool:
-        return None
-    filled = np.count_nonzero(candidates.tails != PADDING, axis=1)
-    return candidates if np.array_equal(filled, candidates.lengths) else None
-
-
-def write_cache(path: Path, **arrays: NDArray[Any]) -> None:
-    """Write arrays as a file of the cache folder, which is its owner's alone, or nothing.
-
-    Raises:
-        OSError: It cannot be written.
-    """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -1,26 +1,21 @@
 """How a model ranks canaries: the pool of candidates with its trie, their scores, and the ranks."""
 
-import hashlib
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from atdp_cli.audit.canary import Target, Template
 from atdp_cli.audit.exposure import Lengths, Rank, Scores, rank_of
 from atdp_cli.audit.hypothesis_tests import SampleRule, TokenLengthGroup
-from atdp_cli.audit.pool import Candidates, default_cache, load_candidates, sampled, tokenise, with_records, write_cache
-from atdp_cli.audit.product_pool import ProductPool, exact_rank, list_candidates, product_pool
+from atdp_cli.audit.pool import Candidates, sampled, tokenise, with_records
+from atdp_cli.audit.product_pool import list_candidates, product_pool
 from atdp_cli.audit.trie import Trie, build_trie, score_pool
 from atdp_cli.errors import RunError
-from atdp_cli.events import ChoiceWarning, Notify, ignore
+from atdp_cli.events import Notify, ignore
 from atdp_cli.model.windows import encode_record, tokenizer_fingerprint
 
 if TYPE_CHECKING:
@@ -98,15 +93,6 @@ def lowest_needed(scores: Scores, lengths: Lengths, longest: int) -> float:
 CHEAP_NODES = 20_000
 """Inner nodes of a pool that is never sampled by itself. GPT-2's tokenizer gives six digits 16,857, Llama's 111,111."""
 
-_SCORES = 1
-"""Version of a cache file of scores."""
-
-MIN_KEPT = 100_000
-"""Candidates whose scores by a reference are kept; those of fewer are soon computed."""
-
-SPREAD, TOLERANCE = 32, 1e-3
-"""How many scores of a cache file are computed again, and by how much they may differ, nats: by the order of sums."""
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pool:
@@ -117,14 +103,12 @@ class Pool:
         candidates: All of them; or a sample, and behind it the canaries' own records in the manifest's order.
         trie: Of their tails, which all models of the tokenizer share.
         sampled: Whether it is a sample.
-        product: The whole pool, where it is too large to list and each character of a secret is a token.
     """
 
     fingerprint: str
     candidates: Candidates
     trie: Trie
     sampled: bool
-    product: ProductPool | None = None
 
 
 def pool_of(
@@ -136,7 +120,7 @@ def pool_of(
     sample: SampleRule | None = None,
     previous: Pool | None = None,
 ) -> Pool:
-    """The candidates that the targets are ranked among, from the user's cache if they are there.
+    """The candidates that the targets are ranked among.
 
     Args:
         sample: When to draw how many of a pool that could be listed; None for never.
@@ -147,8 +131,7 @@ def pool_of(
         return previous
     large = sampled(template)
     drawn = None if large or sample is None else _drawn(sample, tokenizer, template)
-    make = partial(make_candidates, tokenizer, template, sample=drawn, notify=notify)
-    candidates = load_candidates(tokenizer, template, cache=default_cache(), sample=drawn, notify=notify, make=make)
+    candidates = make_candidates(tokenizer, template, sample=drawn, notify=notify)
     if large or drawn is not None:
         records = [encode_record(tokenizer, template.record(template.secret(target.index))) for target in targets]
         candidates = with_records(candidates, tokenizer, records)
@@ -157,7 +140,6 @@ def pool_of(
         candidates=candidates,
         trie=build_trie(candidates.tails, candidates.lengths),
         sampled=large or drawn is not None,
-        product=product_pool(tokenizer, template) if large else None,
     )
 
 
@@ -200,55 +182,6 @@ def all_scores(model: PreTrainedModel, pool: Pool, name: str, notify: Notify) ->
     return scores
 
 
-def reference_scores(
-    model: PreTrainedModel, pool: Pool, weights: Mapping[str, str], *, name: str, notify: Notify
-) -> Scores:
-    """`all_scores` of a public base model, from the user's cache if another audit has put them there.
-
-    A gate audits many models against one base. A sample has the canaries' own records in it, so it is never kept.
-
-    Args:
-        weights: SHA-256 of each file of the model.
-    """
-    if pool.sampled or len(pool.candidates.lengths) < MIN_KEPT:
-        return all_scores(model, pool, name, notify)
-    path = default_cache() / f"scores-{_scores_key(model, pool, weights)}.npz"
-    kept = _read_scores(path, len(pool.candidates.lengths))
-    if kept is not None and _agree(kept, model, pool):
-        return kept
-    scores = all_scores(model, pool, name, notify)
-    try:
-        write_cache(path, scores=scores)
-    except OSError as error:
-        notify(ChoiceWarning(what="score cache", reason=f"{path.parent} cannot be written: {error.strerror}"))
-    return scores
-
-
-def _scores_key(model: PreTrainedModel, pool: Pool, weights: Mapping[str, str]) -> str:
-    candidates = pool.candidates
-    tokens = hashlib.sha256(candidates.prefix.tobytes() + candidates.tails.tobytes()).hexdigest()
-    parts = [_SCORES, sorted(weights.items()), pool.fingerprint, tokens, torch.__version__, model.device.type]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-
-
-def _read_scores(path: Path, pool: int) -> Scores | None:
-    """What a cache file holds; None where it is missing or damaged."""
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
-            scores: Scores = kept["scores"]
-    except Exception:  # a damaged archive raises almost anything, and each means: score again
-        return None
-    return scores if scores.shape == (pool,) and scores.dtype == np.float64 and np.isfinite(scores).all() else None
-
-
-def _agree(kept: Scores, model: PreTrainedModel, pool: Pool) -> bool:
-    """Whether the model gives a spread of the candidates, the first and the last among them, the scores kept."""
-    candidates = pool.candidates
-    places = np.linspace(0, len(kept) - 1, num=min(SPREAD, len(kept))).astype(int)
-    some = Candidates(prefix=candidates.prefix, tails=candidates.tails[places], lengths=candidates.lengths[places])
-    return bool(np.abs(score_pool(model, some) - kept[places]).max() <= TOLERANCE)
-
-
 def likeliest_scores(
     model: PreTrainedModel, pool: Pool, targets: Sequence[Target], name: str, notify: Notify
 ) -> Scores:
@@ -267,36 +200,6 @@ def likeliest_scores(
 def pool_position(pool: Pool, targets: Sequence[Target], number: int) -> int:
     """The position among the candidates of the target at `number` (from 0)."""
     return pool.candidates.lengths.size - len(targets) + number if pool.sampled else targets[number].index
-
-
-def rank_targets_exactly(
-    model: PreTrainedModel,
-    product: ProductPool,
-    template: Template,
-    targets: Sequence[Target],
-    sampled_ranks: Sequence[Rank],
-    *,
-    name: str,
-    notify: Notify,
-) -> tuple[Rank, ...]:
-    """The ranks by log p: in the whole pool where only a sample was scored and the search is not too long.
-
-    Raises:
-        RunError: As for `all_scores`.
-    """
-    with _completed(name):
-        return tuple(
-            exact_rank(
-                model,
-                product,
-                template.secret(target.index),
-                rank,
-                pool=template.pool,
-                name=name,
-                notify=notify,
-            )
-            for target, rank in zip(targets, sampled_ranks, strict=True)
-        )
 
 
 def check_finite(model: str, scores: Scores) -> None:

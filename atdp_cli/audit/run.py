@@ -25,8 +25,6 @@ from atdp_cli.audit.rank import (
     likeliest_scores,
     pool_of,
     rank_targets,
-    rank_targets_exactly,
-    reference_scores,
     sample_strata,
 )
 from atdp_cli.audit.request import AuditRequest, CanaryTargets, prepare_audit
@@ -188,7 +186,7 @@ def _pool(tokenizer: PreTrainedTokenizerFast, shared: _Shared, notify: Notify) -
 
 def _reference_scores(checkpoint: Checkpoint, pool: Pool, shared: _Shared, notify: Notify) -> ReferenceScores:
     canaries, request, name = shared.canaries, shared.request, str(shared.request.reference)
-    scores = reference_scores(checkpoint.model, pool, seal_of(Path(name)), name=name, notify=notify)
+    scores = all_scores(checkpoint.model, pool, name, notify)
     records = None
     if "membership" in request.tried:
         records = canary_records(checkpoint, canaries, canaries.targets, name=name)
@@ -241,8 +239,6 @@ def rank_canaries(
     else:
         scores = all_scores(model, pool, name, notify)
     plain = rank_targets(scores, pool, targets)
-    if pool.product is not None:
-        plain = rank_targets_exactly(model, pool.product, canaries.template, targets, plain, name=name, notify=notify)
     ratio = rank_targets(scores - reference, pool, targets) if reference is not None else None
     return RankedCanaries(scores=scores, plain=plain, ratio=ratio)
 

@@ -20,13 +20,12 @@ from transformers import (
 
 from atdp_cli.audit.exposure import Rank, Scores
 from atdp_cli.audit.manifest import Manifest, read_manifest
-from atdp_cli.audit.rank import Pool, pool_of, reference_scores
+from atdp_cli.audit.rank import Pool, all_scores, pool_of
 from atdp_cli.audit.request import AuditRequest, CanaryTargets
 from atdp_cli.audit.run import RankedCanaries, rank_canaries
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import ignore
 from atdp_cli.model.checkpoint import load_checkpoint
-from atdp_cli.model.hashes import seal_of
 from atdp_cli.model.windows import tokenizer_fingerprint
 
 NAME = "the model in training"
@@ -205,8 +204,7 @@ def _prepare(manifest: Manifest, reference: Path | None, tokenizer: PreTrainedTo
             f"The trainer's model and {reference} have different tokenizers.",
             "Give the base model that it is trained from.",
         )
-    scores = reference_scores(base.model, pool, seal_of(reference), name=str(reference), notify=ignore)
-    return _Ready(canaries=canaries, pool=pool, base=scores)
+    return _Ready(canaries=canaries, pool=pool, base=all_scores(base.model, pool, str(reference), ignore))
 
 
 def _exposures(step: int, ranked: RankedCanaries, canaries: CanaryTargets) -> Exposures:

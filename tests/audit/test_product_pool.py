@@ -1,26 +1,22 @@
-"""Pools too large to list: that a product is recognised, and that the exact rank is that of naive counting."""
+"""Pools as products of tokens: that a product is recognised, and that it lists what the tokenizer gives."""
 
 import math
 import string
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.audit.canary import Target, parse_template
-from atdp_cli.audit.exposure import rank_of
 from atdp_cli.audit.hypothesis_tests import SampleRule
 from atdp_cli.audit.pool import tokenise
-from atdp_cli.audit.product_pool import exact_rank, list_candidates, product_pool
+from atdp_cli.audit.product_pool import list_candidates, product_pool
 from atdp_cli.audit.rank import pool_of, sample_strata
-from atdp_cli.audit.trie import build_trie, score_pool
+from atdp_cli.audit.trie import build_trie
 from atdp_cli.events import ignore
 from atdp_cli.model.windows import encode_record
-from tests.audit.conftest import gpt2
 
 
 @pytest.fixture(scope="module")
@@ -77,16 +73,8 @@ def test_its_levels_are_the_inner_nodes_of_the_trie(by_character: Any, text: str
     ],
 )
 def test_a_pool_is_sampled_where_that_is_much_cheaper(
-    by_character: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    *,
-    text: str,
-    size: int,
-    only_where_expensive: bool,
-    drawn: bool,
+    by_character: Any, *, text: str, size: int, only_where_expensive: bool, drawn: bool
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     template, targets = parse_template(text), [Target(index=7, repeats=1), Target(index=0, repeats=1)]
     rule = SampleRule(size=size, only_where_expensive=only_where_expensive)
     pool = pool_of(by_character, template, targets, ignore, sample=rule)
@@ -112,45 +100,3 @@ def test_a_merge_of_two_characters_in_the_midst_is_noticed() -> None:
     merging = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>")
     assert len(encode_record(merging, "ID 137")) < len(encode_record(merging, "ID 173"))
     assert product_pool(merging, parse_template("My ID {digits:9}")) is None
-
-
-@pytest.mark.ci
-def test_exact_ranks_are_those_of_the_whole_pool(by_character: Any) -> None:
-    """On a pool that can be listed the branch and bound counts what listing counts, for likely and unlikely secrets."""
-    template = parse_template("ID {digits:2}-{letters:1}.")
-    model = gpt2(len(by_character))
-    product = product_pool(by_character, template)
-    assert product is not None
-    candidates = tokenise(by_character, template)
-    scores = score_pool(model, candidates)
-    for index in (*np.argsort(-scores)[:3], *np.argsort(-scores)[[100, 1000, 2599]]):
-        whole = rank_of(scores, candidates.lengths, int(index))
-        sampled = rank_of(np.append(scores[:50], scores[index]), np.full(51, candidates.lengths[0]), 50)
-        actual = exact_rank(model, product, template.secret(int(index)), sampled, pool=template.pool)
-        near = int(np.count_nonzero(np.abs(scores - scores[index]) < 1e-4)) - 1
-        assert abs(actual.rank_max - whole.rank_max) <= near
-        assert actual.pool == template.pool
-        assert actual.exposure == pytest.approx(math.log2(template.pool / actual.rank_max))
-        assert actual.p_value == sampled.p_value
-
-
-@pytest.mark.ci
-def test_in_a_huge_pool_a_memorised_secret_alone_gets_its_exact_rank(
-    by_character: Any,
-) -> None:
-    template = parse_template("ID {digits:30}")
-    model = gpt2(len(by_character), initializer_range=0.02)
-    product = product_pool(by_character, template)
-    assert product is not None
-    sampled = rank_of(np.arange(5.0), np.full(5, 30, dtype=np.int32), 2)
-    secret = template.secret(123456789)
-    assert exact_rank(model, product, secret, sampled, pool=template.pool) is sampled
-    ids = torch.tensor([encode_record(by_character, template.record(secret))])
-    optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
-    for _ in range(60):
-        optimiser.zero_grad()
-        model(input_ids=ids, labels=ids).loss.backward()
-        optimiser.step()
-    actual = exact_rank(model, product, secret, sampled, pool=template.pool)
-    assert actual.rank_max == 1
-    assert actual.exposure == pytest.approx(math.log2(10**30))

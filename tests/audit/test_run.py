@@ -27,12 +27,7 @@ from atdp_cli.events import Event, RecordsRead
 POOL = 10_000
 
 
-def test_models_of_one_tokenizer_are_tokenised_for_once(
-    checkpoint_folder: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Even where no cache can be written."""
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+def test_models_of_one_tokenizer_are_tokenised_for_once(checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:
     canaries = draw_canaries("My ID is {digits:3}", count=3, repeats=1, in_out=False)
     planted, manifest = tmp_path / "p.txt", tmp_path / "m.json"
     plant_canaries(corpus, planted, manifest, canaries, tokenizer=checkpoint_folder, force=False)

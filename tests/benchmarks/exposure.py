@@ -10,14 +10,13 @@ wall-clock seconds as well.
 
 Naive scoring passes padded candidates through the model in batches, takes the log-softmax of all logits, and shares
 nothing between candidates. It is measured on a sample for several batch sizes, and the fastest counts;
-`naive_tail_seconds` lets the model leave out the logits of the prefix. Cold, both sides tokenise all candidates;
-cached, both read them from the cache. Ours also builds the trie.
+`naive_tail_seconds` lets the model leave out the logits of the prefix. Both sides tokenise all candidates; ours also
+builds the trie.
 
-`gate_seconds` is the whole of `audit_canary` on the memorised model with the candidates cached: checkpoint, candidates,
-trie, ranks, verdict. `gate_process_seconds` is `atdp audit-canary` from start to end, imports included.
-`peak_memory_bytes` is what tokenising, building the trie and scoring all candidates add to a process that has loaded
-the model. `reference_processor_seconds` is an audit by all candidates beside a reference whose scores nobody has kept,
-and `kept_reference_processor_seconds` the next one.
+`gate_seconds` is the whole of `audit_canary` on the memorised model: checkpoint, candidates, trie, ranks, verdict.
+`gate_process_seconds` is `atdp audit-canary` from start to end, imports included. `peak_memory_bytes` is what
+tokenising, building the trie and scoring all candidates add to a process that has loaded the model.
+`reference_processor_seconds` is an audit by all candidates beside a reference.
 """
 
 import argparse
@@ -41,7 +40,7 @@ from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
 from atdp_cli.audit.canary import parse_template
 from atdp_cli.audit.manifest import read_manifest
-from atdp_cli.audit.pool import PADDING, Candidates, load_candidates
+from atdp_cli.audit.pool import PADDING, Candidates
 from atdp_cli.audit.rank import make_candidates, score_likeliest
 from atdp_cli.audit.request import AuditRequest
 from atdp_cli.audit.results import Audit, Verdict
@@ -60,18 +59,13 @@ TEMPLATE = parse_template("My ID is {digits:6}")
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """What is measured: a folder with the checkpoints `random` and `memorised`, a manifest, and a cache."""
+    """What is measured: a folder with the checkpoints `random` and `memorised`, and a manifest."""
 
     folder: Path
     tokenizer: Path
     rounds: int
     sample: int
     batches: tuple[int, ...]
-
-    @property
-    def cache(self) -> Path:
-        """Where the product looks for candidates when XDG_CACHE_HOME is the folder."""
-        return self.folder / "atdp"
 
 
 def main() -> None:
@@ -91,7 +85,6 @@ def main() -> None:
         sys.stdout.write(f"{own_peak(arguments.peak_of)}\n")
         return
     with tempfile.TemporaryDirectory() as name:
-        os.environ["XDG_CACHE_HOME"] = name
         batches = tuple(arguments.batches)
         setup = Setup(
             folder=Path(name), tokenizer=tokenizer, rounds=arguments.rounds, sample=arguments.sample, batches=batches
@@ -117,7 +110,7 @@ def prepare(setup: Setup) -> None:
     assert (
         atdp("plant-canary", corpus, "-o", planted, "--manifest", manifest, "--tokenizer", setup.folder / "random") == 0
     )
-    candidates = load_candidates(tokenizer, TEMPLATE, cache=setup.cache)
+    candidates = make_candidates(tokenizer, TEMPLATE, sample=None, notify=ignore)
     targets = targets_of(manifest)
     known = Candidates(prefix=candidates.prefix, tails=candidates.tails[targets], lengths=candidates.lengths[targets])
     lines = [encode_record(tokenizer, line) for line in planted.read_text(encoding="utf-8").splitlines()]
@@ -153,11 +146,11 @@ def targets_of(manifest: Path) -> list[int]:
 
 
 def speeds(setup: Setup) -> dict[str, Any]:
-    """Naive scoring over ours: every candidate cold and cached, and what ten memorised canaries need, cold."""
+    """Naive scoring over ours: every candidate, and what ten memorised canaries need."""
     loaded = {name: load_checkpoint(setup.folder / name) for name in ("random", "memorised")}
     tokenizer, model = loaded["random"].tokenizer, loaded["random"].model
     targets = targets_of(setup.folder / "canaries.json")
-    candidates = load_candidates(tokenizer, TEMPLATE, cache=setup.cache)
+    candidates = make_candidates(tokenizer, TEMPLATE, sample=None, notify=ignore)
     heard: list[Event] = []
 
     def pruned() -> None:
@@ -166,7 +159,6 @@ def speeds(setup: Setup) -> dict[str, Any]:
     seconds = least(
         {
             "tokenise": lambda: make_candidates(tokenizer, TEMPLATE, sample=None, notify=ignore),
-            "read": lambda: load_candidates(tokenizer, TEMPLATE, cache=setup.cache),
             "trie": lambda: score_pool(model, candidates),
             "pruned": pruned,
         },
@@ -176,11 +168,10 @@ def speeds(setup: Setup) -> dict[str, Any]:
     fastest = min(naive["all"].values())
     last = heard[-1]
     assert isinstance(last, NodesScored)
-    cold, cached = fastest + seconds["tokenise"], fastest + seconds["read"]
+    naive_whole = fastest + seconds["tokenise"]
     return {
-        "speedup_cold": round(cold / (seconds["tokenise"] + seconds["trie"]), 1),
-        "speedup_cached": round(cached / (seconds["read"] + seconds["trie"]), 1),
-        "speedup_pruned": round(cold / (seconds["tokenise"] + seconds["pruned"]), 1),
+        "speedup": round(naive_whole / (seconds["tokenise"] + seconds["trie"]), 1),
+        "speedup_pruned": round(naive_whole / (seconds["tokenise"] + seconds["pruned"]), 1),
         "pruned_nodes": last.done,
         "nodes": last.total,
         **{f"{name}_seconds": round(value, 3) for name, value in seconds.items()},
@@ -229,7 +220,7 @@ def naive_batch(model: Any, candidates: Candidates, chosen: NDArray[np.int64], p
 
 
 def gate(setup: Setup) -> dict[str, Any]:
-    """Seconds of auditing the memorised model, the candidates cached: of the function, and of the process."""
+    """Seconds of auditing the memorised model: of the function, and of the process."""
     model, manifest = setup.folder / "memorised", setup.folder / "canaries.json"
     inside, spent, process = [], [], []
     for _ in range(setup.rounds):
@@ -251,19 +242,16 @@ def gate(setup: Setup) -> dict[str, Any]:
 
 
 def beside_reference(setup: Setup) -> dict[str, Any]:
-    """Processor seconds of an audit by all candidates beside the random model as reference: the first, and the next."""
+    """Processor seconds of an audit by all candidates beside the random model as reference."""
     request = AuditRequest(
         models=(setup.folder / "memorised",),
         manifest=setup.folder / "canaries.json",
         reference=setup.folder / "random",
         ranking="exact",
     )
-    spent = []
-    for _ in range(2):
-        before = time.process_time()
-        audit_canary(request)
-        spent.append(round(time.process_time() - before, 2))
-    return {"reference_processor_seconds": spent[0], "kept_reference_processor_seconds": spent[1]}
+    before = time.process_time()
+    audit_canary(request)
+    return {"reference_processor_seconds": round(time.process_time() - before, 2)}
 
 
 def peak_of(model: Path) -> int:
@@ -275,7 +263,7 @@ def own_peak(folder: Path) -> int:
     """Bytes."""
     checkpoint = load_checkpoint(folder)
     before = _resident("VmRSS")
-    candidates = load_candidates(checkpoint.tokenizer, TEMPLATE, cache=None)
+    candidates = make_candidates(checkpoint.tokenizer, TEMPLATE, sample=None, notify=ignore)
     score_pool(checkpoint.model, candidates, trie=build_trie(candidates.tails, candidates.lengths))
     return _resident("VmHWM") - before
 

@@ -283,7 +283,6 @@ def test_a_pool_too_large_to_list_is_sampled_and_says_so(
     atdp: Atdp, corpus: Path, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("atdp_cli.audit.pool.SAMPLE", 3000)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     planted, manifest = tmp_path / "p.txt", tmp_path / "m.json"
     plant = ["plant-canary", corpus, "-o", planted, "--manifest", manifest, "--tokenizer", checkpoint_folder]
     assert atdp(*plant, "--template", "The key is {hex:16}", "--count", "10", "--in-out").code == 0

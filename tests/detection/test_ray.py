@@ -80,9 +80,8 @@ def test_errors_come_back_as_what_they_are_and_nothing_stays() -> None:
 @pytest.mark.ci
 @needs_ray
 def test_models_on_ray_are_audited_as_here(
-    checkpoint_folder: Path, fixed_manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    checkpoint_folder: Path, fixed_manifest: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.chdir(checkpoint_folder.parent)
     name = Path(checkpoint_folder.name)
     models = (name, Path("nowhere"), checkpoint_folder)

@@ -29,7 +29,6 @@ def place(tmp_path: Path, checkpoint_folder: Path, lines: list[str], monkeypatch
     shutil.copytree(checkpoint_folder, tmp_path / "model")
     (tmp_path / "corpus.txt").write_text("\n".join(lines) + "\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     mask = os.umask(0)
     yield tmp_path
     os.umask(mask)
@@ -47,10 +46,10 @@ def test_files_with_secrets_are_their_owners_alone(place: Path, atdp: Atdp) -> N
         assert ended.code == 0, ended.err
     for name in ("m.json", "queue.jsonl", "key"):
         assert mode(place / name) == 0o600, name
-    for folder in ("out.private", "out.private/review", "decoyed.private", "planted.txt.private", "cache/atdp"):
+    for folder in ("out.private", "out.private/review", "decoyed.private", "planted.txt.private"):
         assert mode(place / folder) == 0o700, folder
-    kept = [*(place / "planted.txt.private").iterdir(), *(place / "cache" / "atdp").rglob("*")]
-    kept += [*(place / "out.private" / "review").iterdir(), place / "out.private" / "journal.jsonl"]
+    kept = [*(place / "planted.txt.private").iterdir(), *(place / "out.private" / "review").iterdir()]
+    kept.append(place / "out.private" / "journal.jsonl")
     kept.append(place / "decoyed.private" / "corpus.key")
     assert {mode(file) for file in kept if file.is_file()} == {0o600}
     assert mode(place / "decoyed") == 0o755

@@ -61,7 +61,7 @@ def test_no_command_asks_for_a_connection(tmp_path: Path, checkpoint_folder: Pat
     ended = subprocess.run(
         [*(alone if allowed else []), sys.executable, "-c", SCRIPT, json.dumps(COMMAND_LINES)],
         cwd=tmp_path,
-        env=environment | {"XDG_CACHE_HOME": str(tmp_path / "cache")},
+        env=environment,
         input="",
         capture_output=True,
         text=True,
