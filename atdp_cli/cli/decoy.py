@@ -9,7 +9,7 @@ def decoy_command(corpus: CorpusArgument, options: DecoyOptions, printing: Progr
     """Write copies of a corpus with decoys over what is sensitive, one an epoch, to train on anywhere.
 
     Everything else stays byte for byte, other fields too. All records are in the release and in each copy: what is to
-    be held out, keep in another file. A part of a corpus has another release, so there is no --shard.
+    be held out, keep in another file.
     """
     console = printing.console()
     request = DecoyRequest(corpus=corpus, **options.model_dump(exclude_unset=True))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from atdp_cli.corpus.segments import Segment, Selection, bytes_of, in_range, record_numbers
+from atdp_cli.corpus.segments import Segment, Selection, record_numbers
 from atdp_cli.errors import InputError
 from atdp_cli.files.corpus_file import (
     MAX_LINE,
@@ -42,13 +42,11 @@ class _Row:
 
     Attributes:
         number: Its first line, from 1.
-        place: The first byte of that line.
         before: The empty lines and the byte order mark before it.
         error: Why a line of it cannot be read; its other attributes are then not to be relied on.
     """
 
     number: int
-    place: int
     before: str
     text: str
     ending: str
@@ -67,9 +65,6 @@ def separated_segments(path: Path, selection: Selection, on_error: OnError) -> I
     column = column_of(names, selection.text_field, path)
     key = None if selection.key is None else column_of(names, selection.key, path)
     before = header.before + header.text + header.ending
-    if selection.shard is not None:
-        rows = in_range(((row.place, row) for row in rows), bytes_of(path, selection.shard))
-        before = before if selection.shard.number == 1 else ""
     record = record_numbers(selection)
     for row in rows:
         before += row.before
@@ -111,9 +106,8 @@ def column_of(names: Sequence[str], name: str, path: Path) -> int:
 def _rows(path: Path, delimiter: str) -> Iterator[_Row]:
     pieces: list[str] = []
     number, before, within, error = 0, "", False, None
-    size = place = end = 0
+    size = 0
     for at, raw in raw_lines(path):
-        start, end = end, end + len(raw)
         try:
             text, ending = decoded(raw, path, at)
         except InputError as fault:
@@ -125,9 +119,8 @@ def _rows(path: Path, delimiter: str) -> Iterator[_Row]:
         if not within:
             if not text:
                 before += ending
-                place = start
                 continue
-            number, place = at, start
+            number = at
         within = _open_after(text, delimiter, within)
         size = size + len(text) if pieces else len(text)
         if size > MAX_LINE or at - number > MAX_LINES:
@@ -140,7 +133,7 @@ def _rows(path: Path, delimiter: str) -> Iterator[_Row]:
         if within:
             pieces.append(ending)
             continue
-        yield _Row(number, place, before, "".join(pieces), ending, error)
+        yield _Row(number, before, "".join(pieces), ending, error)
         pieces, before, error = [], "", None
     if within:
         raise InputError(
@@ -148,7 +141,7 @@ def _rows(path: Path, delimiter: str) -> Iterator[_Row]:
             'Close it, or write a quote inside a quoted field as "".',
         )
     if before:
-        yield _Row(number, place, before, "", "", None)
+        yield _Row(number, before, "", "", None)
 
 
 def _open_after(line: str, delimiter: str, within: bool) -> bool:

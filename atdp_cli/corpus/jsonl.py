@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from atdp_cli.corpus.conversation import Part, check_alike, content_parts
-from atdp_cli.corpus.segments import Segment, Selection, lines_of, record_numbers
+from atdp_cli.corpus.segments import Segment, Selection, record_numbers
 from atdp_cli.errors import InputError
-from atdp_cli.files.corpus_file import LONE_SURROGATE, OnError, decoded_lines, display_name, without_mark
+from atdp_cli.files.corpus_file import LONE_SURROGATE, OnError, display_name, read_lines, without_mark
 from atdp_cli.files.documents import RepeatedKeyError, unique_members
 
 Value = tuple[object, int, int]
@@ -76,7 +76,7 @@ def json_segments(path: Path, selection: Selection, on_error: OnError) -> Iterat
     before = ""
     record = record_numbers(selection)
     conversations: bool | None = None
-    for number, line, ending in decoded_lines(lines_of(path, selection.shard), path, on_error):
+    for number, line, ending in read_lines(path, on_error):
         mark, text = without_mark(number, line)
         before += mark
         if not text.strip():

@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,8 @@ def parquet_segments(path: Path, selection: Selection, on_error: OnError) -> Ite
     record = record_numbers(selection)
     with _opened(path) as file:
         _check_columns(path, file.schema_arrow, selection)
-        rows = _rows_of(file, selection)
         columns = list(dict.fromkeys([selection.text_field, selection.key or selection.text_field]))
-        for first, batch in _batches(path, file, columns, rows):
+        for first, batch in _batches(path, file, columns):
             texts = batch.column(selection.text_field)
             keys = None if selection.key is None else batch.column(selection.key)
             for at in range(batch.num_rows):
@@ -83,7 +81,7 @@ def _edited_batches(
     place = file.schema_arrow.get_field_index(selection.text_field)
     field = file.schema_arrow.field(place)
     segment, text, first = *next(edited), 0
-    for first, batch in _batches(source, file, None, _rows_of(file, selection)):
+    for first, batch in _batches(source, file, None):
         texts: dict[int, list[str]] = {}
         while segment.text is not None and segment.row < first + batch.num_rows:
             texts.setdefault(segment.row - first, []).append(text)
@@ -116,27 +114,16 @@ def _opened(path: Path) -> Iterator[Any]:
         yield file
 
 
-def _rows_of(file: Any, selection: Selection) -> range:
-    """The shard's rows. What the metadata says of their number decides for no whole file."""
-    return range(sys.maxsize) if selection.shard is None else selection.shard.stretch(file.metadata.num_rows)
-
-
-def _batches(path: Path, file: Any, columns: list[str] | None, rows: range) -> Iterator[tuple[int, Any]]:
-    """Each batch with its first row's number, from 0; groups without any of the rows are not read."""
+def _batches(path: Path, file: Any, columns: list[str] | None) -> Iterator[tuple[int, Any]]:
+    """Each batch with its first row's number, from 0."""
     import pyarrow as pa
 
     row = 0
     try:
         # One iterator over all row groups would hold what it has read of each.
         for group in range(file.num_row_groups):
-            there = range(row, row + file.metadata.row_group(group).num_rows)
-            if there.stop <= rows.start or there.start >= rows.stop:
-                row = there.stop
-                continue
             for batch in file.iter_batches(_ROWS, row_groups=[group], columns=columns):
-                inside = range(max(row, rows.start), min(row + batch.num_rows, rows.stop))
-                if inside:
-                    yield inside.start, batch.slice(inside.start - row, len(inside))
+                yield row, batch
                 row += batch.num_rows
     except (pa.ArrowException, OSError) as error:
         raise _unread(path, error, row) from error

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from atdp_cli.corpus.segments import Continues, Segment, Selection, lines_of
+from atdp_cli.corpus.segments import Segment, Selection
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.files.corpus_file import OnError, decoded, decoded_lines, display_name, read_lines, without_mark
+from atdp_cli.files.corpus_file import OnError, display_name, read_lines, without_mark
 from atdp_cli.files.regexes import Expression, compiled
 
 EXAMPLE = "(?P<assistant>SYS|ACT): ?|(?P<user>USR): ?"
@@ -50,15 +50,14 @@ def parse_speakers(pattern: str) -> Speakers:
 
 def text_segments(path: Path, selection: Selection, on_error: OnError) -> Iterator[Segment]:
     """See `records.read_segments`."""
-    unit, shard = selection.unit, selection.shard
+    unit = selection.unit
     if unit == "document":
         yield from _document(path, on_error)
         return
-    lines = lines_of(path, shard) if unit == "line" else lines_of(path, shard, _paragraphs(path))
     speakers = None if selection.turns is None else parse_speakers(selection.turns)
     before, record, id_, within = "", -1, "", False
     turn, role = -1, ""
-    for number, line, ending in decoded_lines(lines, path, on_error):
+    for number, line, ending in read_lines(path, on_error):
         mark, text = without_mark(number, line)
         if not text.strip():
             before += line + ending
@@ -82,22 +81,6 @@ def text_segments(path: Path, selection: Selection, on_error: OnError) -> Iterat
         yield Segment(before + mark + text[:label], text[label:], record, id_, turn=turn, role=role)
         before = ending
     yield Segment(before, None)
-
-
-def _paragraphs(path: Path) -> Continues:
-    """Whether a line continues the paragraph of the line before; one that cannot be read changes nothing."""
-    within = False
-
-    def continues(number: int, raw: bytes) -> bool:
-        nonlocal within
-        try:
-            line, _ = decoded(raw, path, number)
-        except InputError:
-            return within
-        before, within = within, bool(without_mark(number, line)[1].strip())
-        return before and within
-
-    return continues
 
 
 def _document(path: Path, on_error: OnError) -> Iterator[Segment]:

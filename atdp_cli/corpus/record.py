@@ -10,7 +10,7 @@ from atdp_cli.corpus.csv import separated_segments
 from atdp_cli.corpus.jsonl import json_segments
 from atdp_cli.corpus.parquet import parquet_segments
 from atdp_cli.corpus.plain import parse_speakers, text_segments
-from atdp_cli.corpus.segments import Segment, Selection, Shard, streams
+from atdp_cli.corpus.segments import Segment, Selection, streams
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.corpus_file import (
     KIND_NAMES,
@@ -18,7 +18,6 @@ from atdp_cli.files.corpus_file import (
     OnError,
     check_readable,
     display_name,
-    is_rereadable,
     kind_of,
     raise_error,
 )
@@ -70,7 +69,6 @@ def read_records(
     text_field: str = "text",
     id_field: str | None = None,
     on_error: OnError = raise_error,
-    shard: Shard | None = None,
     turns: str | None = None,
 ) -> Iterator[Record]:
     """The records of a corpus, in file order.
@@ -94,16 +92,15 @@ def read_records(
         text_field: The field or column that holds the text, a string.
         id_field: The field or column that holds the id, a string or whole number.
         on_error: Called for each line, object or row that cannot be read: raises, or skips it by returning.
-        shard: Only the records that begin in this part of the file, with the ids that they have in the whole.
         turns: What begins a message in the paragraphs of plain text, which are then conversations; see `speakers`.
 
     Raises:
-        UsageError: The unit does not go with the format, or a shard with the unit or with standard input; `turns` with
-            something else than paragraphs, or it names no role.
+        UsageError: The unit does not go with the format; `turns` with something
+            else than paragraphs, or it names no role.
         InputError: A missing file or folder, damaged compression, a line that is not UTF-8 or not a JSON
             object, a missing or ill-typed field, a row that is not as wide as the header, or no records at all.
     """
-    return select_records(path, Selection(unit, text_field, id_field, shard, turns), on_error)
+    return select_records(path, Selection(unit, text_field, id_field, turns), on_error)
 
 
 def select_records(path: Path, selection: Selection, on_error: OnError = raise_error) -> Iterator[Record]:
@@ -162,7 +159,6 @@ def read_segments(path: Path, selection: Selection, on_error: OnError = raise_er
 
     Checks the path and the selection at once, the content while iterating. What `on_error` skips is in no
     segment, neither as text nor as what stands before one.
-    A shard may have no records; a whole corpus must have some.
 
     Raises:
         UsageError: The unit does not go with the format.
@@ -171,10 +167,7 @@ def read_segments(path: Path, selection: Selection, on_error: OnError = raise_er
     check_readable(path)
     kind = kind_of(path)
     _check_unit(path, selection)
-    _check_shard(path, selection)
     segments = _LAYOUTS[kind](path, selection, on_error)
-    if selection.shard is not None:
-        return segments
     return _nonempty(segments, path, "" if kind == "text" else f" in the field {selection.text_field}")
 
 
@@ -202,27 +195,6 @@ def _check_unit(path: Path, selection: Selection) -> None:
     if selection.unit != "line" and selection.id_field is not None:
         raise UsageError(
             "run.id-field does not go with a --privacy-unit that names a field.", "Leave run.id-field out."
-        )
-
-
-def _check_shard(path: Path, selection: Selection) -> None:
-    if selection.shard is None:
-        return
-    if not is_rereadable(path):
-        raise UsageError(
-            f"--shard splits a file by its size, and {display_name(path)} has none.",
-            "Write it to a file first, and name that.",
-        )
-    if selection.unit == "document":
-        raise UsageError(
-            "--shard splits a corpus between records, and --privacy-unit document makes it one record.",
-            "Leave one of them out.",
-        )
-    if not streams(selection):
-        raise UsageError(
-            f"--shard needs records that stand together, and --privacy-unit {selection.unit} gathers them from the "
-            "whole file.",
-            "Leave one of them out, or sort and split the file yourself.",
         )
 
 

@@ -36,15 +36,13 @@ def rewrite_corpus(
     strings of the contents are rewritten, and nothing else. Parquet: schema, metadata, row order, the
     other columns' values and the codecs are kept. Compressed as the target's suffix says. What `on_error` skips is
     left out. The target appears whole or not at all, and may be the source. Streams like `read_records`:
-    `edits` may look ahead, the rest is not held. Of shards 1 to N the files one after another are the file of the
-    whole, in bytes or, where compressed, in content: a CSV's header is in the first. Each of Parquet is a file of
-    its own.
+    `edits` may look ahead, the rest is not held.
 
     Args:
         source: The corpus, or `-`.
         target: The file to write; or a stream, which gets what comes before an error, and not Parquet.
         edits: See `Edits`.
-        selection: What makes a record, and which part of the corpus is rewritten.
+        selection: What makes a record.
         on_error: As for `read_records`.
         replace: As for `atomic_write`.
 

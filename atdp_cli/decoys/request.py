@@ -14,9 +14,9 @@ from atdp_cli.detection.detector import Detector, check_detector, flags_of, make
 from atdp_cli.detection.options import (
     DetectionOptions,
     ExecutorOptions,
+    ReadingOptions,
     ReplacingOptions,
     SpanFileOptions,
-    WholeReadingOptions,
 )
 from atdp_cli.detection.run import CorpusSource, corpus_source
 from atdp_cli.errors import UsageError
@@ -48,7 +48,7 @@ class DecoyOptions(
     DeltaOptions,
     DetectionOptions,
     ExecutorOptions,
-    WholeReadingOptions,
+    ReadingOptions,
     SpanFileOptions,
     ReplacingOptions,
     SeedOptions,

@@ -50,21 +50,12 @@ class IdOptions(RecordOptions):
     """JSON Lines, CSV, Parquet: the field or column that holds the id. Default: the line or row number."""
 
 
-class WholeReadingOptions(IdOptions):
-    """How a whole corpus becomes records."""
+class ReadingOptions(IdOptions):
+    """How a corpus becomes records."""
 
     skip_bad: Annotated[bool, Option(DATA, main=True)] = False
     """Count and skip lines and rows that cannot be read (not UTF-8, bad JSON, no text, wrong number of fields) in
     place of an error. A redacted corpus leaves them out."""
-
-
-class ReadingOptions(WholeReadingOptions):
-    """How a corpus, or a part of it, becomes records."""
-
-    shard: Annotated[str | None, Option(DATA, metavar="I/N")] = None
-    """Read only the I-th of N parts of about equal size, I from 1; a record is in the part where it begins. Ids are
-    those of the whole, counts those of the part. The outputs of all parts, in order, make the output of the whole:
-    joined with cat, but for Parquet, of which each is a file."""
 
 
 class DetectionOptions(Options):

@@ -66,8 +66,7 @@ def redact(request: RedactRequest, notify: Notify = ignore, stream: Writable | N
         stream: Where it is written, in place of the file.
 
     Raises:
-        UsageError: The output exists, or there is a key without pseudonyms or in the place of the output; the shard
-            would replace the corpus, or have pseudonyms of its own.
+        UsageError: The output exists, or there is a key without pseudonyms or in the place of the output.
         InputError: The corpus, the spans or the key cannot be used.
     """
     corpus = corpus_source(request, request.corpus)
@@ -75,8 +74,6 @@ def redact(request: RedactRequest, notify: Notify = ignore, stream: Writable | N
     output, spans = stream or request.output, request.spans
     if isinstance(output, Path):
         check_new(output, force=request.force)
-    if corpus.shard is not None:
-        _check_part(corpus, output, request.style, request.pseudonym_key)
     check_crosscheck(detector.crosscheck, spans=spans is not None)
     if spans is None:
         check_detector(detector)
@@ -114,18 +111,6 @@ def spans_of_records(  # noqa: PLR0917 - what a corpus is redacted by
         return
     for detection in run_over(records, corpus, detector, notify, counts):
         yield detection.record, at_tier(detection.spans, detector.tier)
-
-
-def _check_part(corpus: CorpusSource, output: Path | Writable, style: Style, pseudonym_key: Path | None) -> None:
-    if isinstance(output, Path) and same_file(output, corpus.path):
-        raise UsageError(
-            "--output names the corpus, but --shard reads only a part of it.", "Write the part to another file."
-        )
-    if style is Style.PSEUDONYM and pseudonym_key is None:
-        raise UsageError(
-            "--shard with pseudonyms of a random key would give every part other names.",
-            "Give all parts the same --pseudonym-key.",
-        )
 
 
 def _masking(style: Style, pseudonym_key: Path | None, output: Path | Writable) -> Masking:

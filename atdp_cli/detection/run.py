@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from atdp_cli.corpus.record import Record, select_records
-from atdp_cli.corpus.segments import Selection, parse_shard
+from atdp_cli.corpus.segments import Selection
 from atdp_cli.corpus.spans import Tier, at_tier, merge
 from atdp_cli.detection.crosscheck.request import check_crosscheck
 from atdp_cli.detection.detect import Detection
@@ -23,13 +23,7 @@ from atdp_cli.detection.detector import (
     options_given,
     run_detector,
 )
-from atdp_cli.detection.options import (
-    DetectionOptions,
-    ExecutorOptions,
-    ReadingOptions,
-    ReplacingOptions,
-    WholeReadingOptions,
-)
+from atdp_cli.detection.options import DetectionOptions, ExecutorOptions, ReadingOptions, ReplacingOptions
 from atdp_cli.detection.results import CorpusCounts, CrosscheckCounts, DetectionSummary
 from atdp_cli.detection.review.queue import Header, writable, write_queue
 from atdp_cli.detection.scan import load_pipeline
@@ -46,7 +40,7 @@ REVIEW = "Review"
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusSource(Selection):
-    """A corpus and how to read it; counts are of its `shard` alone, and ids those of the whole.
+    """A corpus and how to read it.
 
     Attributes:
         skip_bad: Count lines, objects and rows that cannot be read, and skip them, in place of an error.
@@ -56,9 +50,8 @@ class CorpusSource(Selection):
     skip_bad: bool = False
 
 
-def corpus_source(options: WholeReadingOptions, path: Path) -> CorpusSource:
+def corpus_source(options: ReadingOptions, path: Path) -> CorpusSource:
     """A corpus as the options say."""
-    part = options.shard if isinstance(options, ReadingOptions) else None
     return CorpusSource(
         path=path,
         unit=options.privacy_unit,
@@ -66,7 +59,6 @@ def corpus_source(options: WholeReadingOptions, path: Path) -> CorpusSource:
         id_field=options.id_field,
         turns=options.turns,
         skip_bad=options.skip_bad,
-        shard=None if part is None else parse_shard(part),
     )
 
 
@@ -144,11 +136,6 @@ def _check_files(request: DetectRequest, corpus: CorpusSource, output: Path | No
         check_new(output, force=request.force)
     if request.review is None:
         return
-    if corpus.shard is not None:
-        raise UsageError(
-            "--review draws from the whole corpus, and --shard reads a part of it.",
-            "Draw the queue by a run without --shard.",
-        )
     if output is not None and same_file(request.review, output):
         raise UsageError("--review and --output name the same file.", "Write the queue to another file.")
     check_new(request.review, force=request.force)

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, Literal, Protocol
 
@@ -207,12 +207,7 @@ def read_lines(path: Path, on_error: OnError = raise_error) -> Iterator[tuple[in
     Raises:
         InputError: As for `raw_lines`; a line that is not UTF-8, unless `on_error` skips it.
     """
-    return decoded_lines(raw_lines(path), path, on_error)
-
-
-def decoded_lines(lines: Iterable[tuple[int, bytes]], path: Path, on_error: OnError) -> Iterator[tuple[int, str, str]]:
-    """Lines of a file as `read_lines` gives them."""
-    for number, raw in lines:
+    for number, raw in raw_lines(path):
         try:
             line, ending = decoded(raw, path, number)
         except InputError as error:

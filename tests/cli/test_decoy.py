@@ -193,7 +193,6 @@ REFUSED = [
     (("-o", "{out}/deeper"), "is no folder that can be written to"),
     (("-o", "-"), "names no new folder"),
     (("-o", "{here}", "--force"), "The corpus lies in the folder to write"),
-    (("-o", "{out}", "--shard", "1/2"), "No such option: --shard"),
 ]
 
 

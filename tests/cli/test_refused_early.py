@@ -39,7 +39,6 @@ WRONG = (
     "detect none.txt",
     "detect corpus.txt -o spans.jsonl",
     "detect corpus.txt --deny none.txt",
-    "detect corpus.txt --shard 3/2",
     "detect corpus.txt --detector corpus.txt",
     "detect corpus.txt --detector finder.toml",
     "redact corpus.txt -o none/redacted.txt",

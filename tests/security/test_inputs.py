@@ -168,13 +168,6 @@ def test_standard_input_is_read_whatever_files_there_are(name: str, place: Path)
     assert not Path(f"{name}.private").exists()
 
 
-def test_a_shard_of_standard_input_is_refused(place: Path, atdp: Atdp) -> None:
-    (place / "-").write_text("a\nb\nc\n")
-    ended = atdp("detect", "-", "--shard", "1/2", "--store", "none")
-    assert ended.code == 2
-    assert "--shard splits a file" in ended.err
-
-
 TO_DASH = {
     "redact": (line("redact c.txt --spans s.jsonl -o - --store none -q"), 0),
     "redact JSON Lines": (line("redact c.jsonl --spans s1.jsonl -o - --store none -q"), 0),
