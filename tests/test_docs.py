@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").glob("*/README.md")))
 
-READERS = """I OUT OUT.private OUT.partial OUT.maps.private OUT.failed OUT.failed.private
+READERS = """I OUT OUT.private OUT.partial OUT.maps.private
 model-hardened model-hardened.private CORPUS.private corpus.txt.private DIR runs sweep
 decoyed decoyed.private DECOYED DECOYED.private trained""".split()  # noqa: SIM905 - a list of words
 """First parts of names that stand for files of the reader's own, or that a run writes."""

@@ -80,7 +80,7 @@ SCREENS: dict[str, tuple[str, ...]] = {
         "audit-canary absent elsewhere --manifest canaries.json",
         "audit-canary model --canary 'My ID is 12'",
         QUEUE,
-        "review queue.jsonl --skipped",
+        "review queue.jsonl --json",
     ),
 }
 """The command lines of each file; those of one run one after the other in one folder."""
@@ -88,7 +88,7 @@ SCREENS: dict[str, tuple[str, ...]] = {
 TYPED = {"review queue.jsonl": "d 1\nk\ns\nm blue box\nk\nr 1\nx\nk\nq\n"}
 """What somebody types."""
 
-INTERRUPTED = frozenset({"review queue.jsonl --skipped"})
+INTERRUPTED = frozenset({"review queue.jsonl --json"})
 """Where somebody presses Ctrl-C."""
 
 MARKS = (

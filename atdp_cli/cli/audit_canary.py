@@ -21,15 +21,12 @@ if TYPE_CHECKING:
 
 
 class GateOptions(CiOptions):
-    """The files to write, the baseline, and whether the verdict decides the exit code."""
+    """The files to write, and the baseline."""
 
     baseline: Annotated[Path | None, Option(LIMITS, main=True)] = None
     """Fail only what is worse than this file of --write-baseline records: a model or other canaries that it does not
     know, a canary or test that did not fail then, or an exposure that has risen by more than 1 bit. Models are known
     by their paths as given."""
-
-    exit_zero: Annotated[bool, Option(LIMITS)] = False
-    """Exit with 0 in place of 1 and of 4; 2, 3 and 130 stay."""
 
 
 def audit_canary_command(
@@ -76,8 +73,7 @@ def audit_canary_command(
     if saying.as_json:
         write_json(AuditDocument(models=tuple(audits)).model_dump(mode="json"))
     _show(audits, _secrets(canaries) if request.show_secrets else None, shown, whole=request.describe_candidates)
-    code = exit_code(audit.gate for audit in audits)
-    raise typer.Exit(0 if writing.exit_zero and code in (1, 4) else code)
+    raise typer.Exit(exit_code(audit.gate for audit in audits))
 
 
 def _show(audits: "Sequence[AnyAudit]", secrets: list[str] | None, console: "Console", *, whole: bool) -> None:

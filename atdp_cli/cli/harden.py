@@ -72,14 +72,11 @@ class HardenCommandOptions(ProgressOptions):
     """Print the recipes with what each guarantees, and stop."""
 
 
-LIMIT_MISSED = 1
-
-
 def harden_command(context: typer.Context, request: HardenRequest, printing: HardenCommandOptions) -> None:
     """Harden MODEL on its corpus: train on decoys of what is sensitive, or by --recipe with noise, and account for it.
 
     Writes OUT/ (model, report, ledger, recipe) and OUT.private/ (spans, perplexities, journal), which stays with you.
-    Exit codes: 0 done; 1 perplexity rose above --max-perplexity-increase; 2 usage or unreadable input; 3 not completed.
+    Exit codes: 0 done; 2 usage or unreadable input; 3 not completed.
     """
     from atdp_cli.training.parallel.ranks import process_group
 
@@ -114,5 +111,3 @@ def _harden(context: typer.Context, request: HardenRequest, printing: HardenComm
         write_json(result.model_dump(mode="json"))
     elif not result.dry_run:
         typer.echo(escaped(result.output))
-    if not result.dry_run and result.failed is not None:
-        raise typer.Exit(LIMIT_MISSED)

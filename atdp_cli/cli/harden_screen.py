@@ -90,8 +90,8 @@ def show_result(result: "HardenSummary", console: "Console") -> None:
     console.print(table)
     if result.value_ranks is not None:
         console.print(_ranks(result.value_ranks))
-    for line in filter(None, (result.failed, result.ended_early)):
-        console.print(line)
+    if result.ended_early is not None:
+        console.print(result.ended_early)
     console.print(f"{result.steps} steps in {_duration(result.seconds)}.")
     console.print(f"Report: {Path(result.output) / HTML_FILE}", soft_wrap=True)
     console.print(f"Keep private: {beside(Path(result.output), PRIVATE)}", soft_wrap=True)

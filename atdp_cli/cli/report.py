@@ -1,9 +1,6 @@
 """`atdp report`: show, convert, compare or verify a run's report, or attach audits to it."""
 
-import os
 import sys
-import webbrowser
-from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,10 +11,9 @@ from atdp_cli.cli.console import StandardOutput, stderr_console, stdout_console
 from atdp_cli.cli.escape import escaped_json
 from atdp_cli.cli.help import JsonOptions
 from atdp_cli.detection.options import ReplacingOptions
-from atdp_cli.errors import InputError, RunError, UsageError
+from atdp_cli.errors import UsageError
 from atdp_cli.files.atomic_write import atomic_write, check_new
 from atdp_cli.files.corpus_file import STANDARD_OUTPUT
-from atdp_cli.reporting.document import HTML_FILE
 from atdp_cli.reporting.request import ReportRequest, report
 from atdp_cli.settings import OUTPUT, Option, Options
 
@@ -48,9 +44,6 @@ class ReportCommandOptions(Options):
 
     markdown: Annotated[bool, Option(OUTPUT)] = False
     """As the model card."""
-
-    open: Annotated[bool, Option()] = False
-    """Open the page of OUT in the browser."""
 
     compare: Annotated[Path | None, Option(metavar="OUT2")] = None
     """Show another run's report beside this one."""
@@ -83,15 +76,11 @@ def report_command(
             ReportFormat.MARKDOWN: options.markdown,
         }
     )
-    if options.open and (form is not None or compare is not None or output is not None):
-        raise UsageError("--open shows the page as it is.", "Leave out --html, --json, --markdown, --compare and -o.")
     _check(form, compare, output, force=replacing.force)
     if options.verify:
         shown = (form, compare, request.map, request.name)
-        _verify(folder, request.audit, showing=options.open or any(option is not None for option in shown))
+        _verify(folder, request.audit, showing=any(option is not None for option in shown))
         return
-    if options.open:
-        check_browser(folder)
     read = report(request)
     for given, says in (
         (request.name, f"The name is in the reports of {folder}."),
@@ -100,9 +89,6 @@ def report_command(
     ):
         if given is not None:
             stderr_console().print(says, soft_wrap=True)
-    if options.open:
-        open_page(folder)
-        return
     other = None if compare is None else report(ReportRequest(folder=compare))
     if form is None:
         _show(read, other)
@@ -122,7 +108,7 @@ def _verify(folder: Path, audit: Path | None, *, showing: bool) -> None:
     if showing:
         raise UsageError(
             "--verify shows and changes no report.",
-            "Leave out --html, --json, --markdown, --open, --compare, --map and --name.",
+            "Leave out --html, --json, --markdown, --compare, --map and --name.",
         )
     from atdp_cli.cli.report_screen import show_verification
     from atdp_cli.reporting.verify import verify
@@ -173,36 +159,3 @@ def _text(read: "Report", other: "Report | None", form: ReportFormat) -> str:
             return as_json(read)
         case ReportFormat.MARKDOWN:
             return render_card(public_of(read))
-
-
-def check_browser(folder: Path) -> None:
-    """Refuse where there is no page, or nothing that could show it.
-
-    Raises:
-        InputError: The folder has no page.
-        RunError: There is no display.
-    """
-    page = folder / HTML_FILE
-    if not page.is_file():
-        raise InputError(
-            f"{folder} has no {HTML_FILE}.", "Give a folder that atdp harden wrote, or its .private folder."
-        )
-    if not has_display(sys.platform, os.environ):
-        raise RunError(f"There is no display to open {page} on.", "Copy the file to a machine with a browser.")
-
-
-def has_display(platform: str, environment: Mapping[str, str]) -> bool:
-    """Whether a window can be shown: on other systems than macOS and Windows a display has to be named."""
-    named = any(environment.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
-    return named or platform in ("darwin", "win32")
-
-
-def open_page(folder: Path) -> None:
-    """Open the folder's page.
-
-    Raises:
-        RunError: No browser could be started.
-    """
-    page = (folder / HTML_FILE).resolve()
-    if not webbrowser.open(page.as_uri()):
-        raise RunError(f"No browser could be started for {page}.", "Open the file yourself.")

@@ -43,9 +43,6 @@ class ReviewOptions(Options):
     deny: Annotated[Path | None, Option(LISTS)] = None
     """The list that missed terms are added to. Default: queue.deny.txt beside queue.jsonl."""
 
-    skipped: Annotated[bool, Option()] = False
-    """Ask again about what was skipped."""
-
 
 def review_command(
     queue: Annotated[Path, typer.Argument(metavar="QUEUE", help="What atdp detect --review wrote.")],

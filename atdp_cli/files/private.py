@@ -144,7 +144,7 @@ def key_in(path: Path) -> bytes:
     return read_whole(path)
 
 
-PRIVATE, PARTIAL, FAILED = ".private", ".partial", ".failed"
+PRIVATE, PARTIAL = ".private", ".partial"
 """What is appended to OUT for the folder of private files, for that of an unfinished run, and for a model that missed
 its limit."""
 

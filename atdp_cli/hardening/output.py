@@ -8,7 +8,6 @@ from atdp_cli.corpus.spans import FlaggedRecord
 from atdp_cli.detection.span_file import spans_line
 from atdp_cli.errors import ConformanceError, DivergedError, InputError, RunError
 from atdp_cli.files.documents import software
-from atdp_cli.files.private import FAILED, beside
 from atdp_cli.hardening.measure import compared, measure
 from atdp_cli.hardening.plan import Planned
 from atdp_cli.hardening.recipes import trained_recipe
@@ -88,12 +87,11 @@ def write_output(planned: Planned, spec: RunSpec, trained: TrainedRun, work: Wor
     written = _save(planned.request, trained.checkpoint, work.model)
     measured = measure(written, trained.data.yardstick)
     perplexity, decoyed, ranks = compared(trained.before, measured)
-    before, after = trained.before.raw.all, measured.raw.all
+    after = measured.raw.all
     _check_finite([math.nan if after is None else after])
     ledger = seal_ledger(spec.plan, results, work, trained.created)
-    failed = _failed(before, after, planned.request.max_increase)
     result = HardenResult(
-        output=spec.output if failed is None else beside(spec.output, FAILED),
+        output=spec.output,
         stages=trained_stages(planned, trained),
         ledger=ledger,
         guarantees=guarantees(ledger),
@@ -102,7 +100,6 @@ def write_output(planned: Planned, spec: RunSpec, trained: TrainedRun, work: Wor
         ranks=ranks,
         steps=sum(_steps_taken(stage, result) for stage, result in zip(spec.plan.stages, results, strict=True)),
         seconds=trained.seconds(),
-        failed=failed,
         ended_early=ended_early(spec, results),
     )
     write_recipe(work.model / RECIPE_FILE, trained_recipe(planned, [result.tuned for result in results]))
@@ -129,16 +126,6 @@ def _save(request: SettledRequest, trained: Checkpoint, folder: Path) -> Checkpo
         raise RunError(
             f"The hardened model does not load again: {error.problem}", "Try --set run.save-dtype=float32."
         ) from error
-
-
-def _failed(before: float | None, after: float | None, limit: float | None) -> str | None:
-    """Why the result exceeds --max-perplexity-increase; None if it does not."""
-    if limit is None or before is None or after is None:
-        return None
-    increase = after / before - 1
-    if increase <= limit:
-        return None
-    return f"Held-out perplexity rose by {increase:.1%}, more than --max-perplexity-increase {limit:.4g} allows."
 
 
 def _steps_taken(stage: StagePlan, result: StageResult) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from atdp_cli.errors import InputError
-from atdp_cli.files.private import FAILED, LOCK_FILE, PARTIAL, PRIVATE, beside, locked
+from atdp_cli.files.private import LOCK_FILE, PARTIAL, PRIVATE, beside, locked
 from atdp_cli.hardening.data import RunData
 from atdp_cli.hardening.fingerprint import check_same_fingerprint, first_difference
 from atdp_cli.hardening.measure import Measured, Surprise
@@ -63,10 +63,9 @@ class HardenResult:
     """A finished run. Perplexities are of held-out private text, as it is and with decoys.
 
     Attributes:
-        output: Where the model is: OUT/, or OUT.failed/ where its perplexity rose above the limit.
+        output: OUT/, where the model is.
         stages: As they were trained, with the settings that were chosen.
         steps: Steps that were taken; repeated ones count once.
-        failed: Why the model is in OUT.failed/, as a sentence.
         ended_early: Why the run took fewer steps than planned, as a sentence.
     """
 
@@ -79,7 +78,6 @@ class HardenResult:
     ranks: RanksBeforeAfter | None
     steps: int
     seconds: float
-    failed: str | None = None
     ended_early: str | None = None
 
 
@@ -95,16 +93,16 @@ def completed_run(spec: RunSpec) -> HardenResult | None:
     if record is not None and record.finished is not None:
         with locked(partial):
             check_same_fingerprint(partial, record.identity, spec.fingerprint)
-            return _read(publish(partial, record.finished), record.finished)
+            publish(spec.output, record.finished)
+            return _read(spec.output, record.finished)
     if record is not None:
         return None
-    for folder in (spec.output, beside(spec.output, FAILED)):
-        private = beside(folder, PRIVATE)
-        record = read_record(private)
-        if folder.exists() and record and record.finished and not first_difference(record.identity, spec.fingerprint):
-            with suppress(FileNotFoundError):
-                (private / LOCK_FILE).unlink()
-            return _read(folder, record.finished)
+    private = beside(spec.output, PRIVATE)
+    record = read_record(private)
+    if spec.output.exists() and record and record.finished and not first_difference(record.identity, spec.fingerprint):
+        with suppress(FileNotFoundError):
+            (private / LOCK_FILE).unlink()
+        return _read(spec.output, record.finished)
     return None
 
 
@@ -122,6 +120,5 @@ def _read(folder: Path, finished: Finished) -> HardenResult:
         ranks=report.value_ranks,
         steps=finished.steps,
         seconds=report.seconds,
-        failed=finished.failed,
         ended_early=report.public.ended_early,
     )

@@ -13,7 +13,6 @@ class RunSpec:
 
     Attributes:
         output: OUT/, the folder that the model appears in.
-        failed_output: OUT.failed/, where it may appear instead; None where it cannot.
         fingerprint: All on which the run's steps and their ε depend, by name: hashes of what is large or private, and
             settings as they are. Two attempts with one fingerprint are the same run.
         target_epsilon, max_epsilon: The limits of ε that a resumed run must keep; None where there is none.
@@ -28,7 +27,6 @@ class RunSpec:
     plan: Plan
     target_epsilon: float | None = None
     max_epsilon: float | None = None
-    failed_output: Path | None = None
     corpus_key: bytes = field(default=b"", repr=False)
     command: tuple[str, ...] = ()
     force: bool = False

@@ -11,7 +11,6 @@ from atdp_cli.corpus.record import Record
 from atdp_cli.corpus.split import Split
 from atdp_cli.detection.options import DetectionOptions
 from atdp_cli.detection.settings import CrosscheckSettings, DetectorSettings
-from atdp_cli.files.private import FAILED, beside
 from atdp_cli.hardening.fingerprint import NOT_GIVEN, PLAN, RECIPE, RECORDS, SETTINGS, START
 from atdp_cli.hardening.plan import Planned
 from atdp_cli.hardening.recipes import resolved_recipe
@@ -64,7 +63,6 @@ def run_spec(planned: Planned) -> RunSpec:
         plan=planned.plan,
         target_epsilon=request.target_epsilon,
         max_epsilon=request.max_epsilon,
-        failed_output=None if request.max_increase is None else beside(request.output, FAILED),
         corpus_key=planned.corpus_key,
         command=request.command,
         force=request.force,

@@ -68,12 +68,11 @@ class HardenSummary(Frozen):
     """What `harden` returns, and `atdp harden --json` prints. Perplexities are of held-out private text.
 
     Attributes:
-        output: Where the model is: OUT/, or OUT.failed/ where its perplexity rose above the limit.
+        output: OUT/, where the model is.
         steps: That were taken; repeated ones count once.
         stages: As they were trained, with the settings that were chosen.
         decoyed_perplexity: Of held-out text with decoys; None where nothing could be decoyed.
         value_ranks: Of flagged values among decoys; None where they tell nothing.
-        failed: Why the model is in OUT.failed/, as a sentence.
         ended_early: Why the run took fewer steps than planned, as a sentence.
     """
 
@@ -89,7 +88,6 @@ class HardenSummary(Frozen):
     decoyed_perplexity: BeforeAfter | None
     value_ranks: RanksBeforeAfter | None
     seconds: float
-    failed: str | None
     ended_early: str | None
 
 
@@ -216,6 +214,5 @@ def result_summary(recipe_name: str, finished: "HardenResult") -> HardenSummary:
         decoyed_perplexity=finished.decoyed,
         value_ranks=finished.ranks,
         seconds=finished.seconds,
-        failed=finished.failed,
         ended_early=finished.ended_early,
     )

@@ -28,7 +28,7 @@ from atdp_cli.hardening.workspace import Finished, Workspace, finish, publish, w
 def run_plan(
     planned: Planned, spec: RunSpec, model: LoadedModel, notify: Notify, stop_signal: StopSignal = never_stop
 ) -> HardenResult:
-    """Run the plan and write OUT/ and OUT.private/, or OUT.failed/ and OUT.failed.private/.
+    """Run the plan and write OUT/ and OUT.private/.
 
     Args:
         spec: Of a run that can begin, from `open_run`.
@@ -60,11 +60,9 @@ def run_plan(
                 notify=notify,
             )
             result = write_output(planned, spec, trained, work)
-            finished = Finished(
-                folder=result.output.name, replaces=spec.force, failed=result.failed, steps=result.steps
-            )
+            finished = Finished(replaces=spec.force, steps=result.steps)
             finish(work, finished)
-        publish(work.root, finished)
+        publish(spec.output, finished)
     return result
 
 

@@ -31,17 +31,13 @@ class Finished(BaseModel):
     """How a run ended whose folders are still to be renamed.
 
     Attributes:
-        folder: The name under which the model appears, OUT or OUT.failed.
-        replaces: Whether it may replace what has that name.
-        failed: Why it is OUT.failed, as a sentence; None for OUT.
+        replaces: Whether the model may replace what is in OUT/.
         steps: Steps that were taken, or skipped as planned.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    folder: str
     replaces: bool
-    failed: str | None = None
     steps: int
 
 
@@ -107,8 +103,6 @@ def check_output(spec: RunSpec) -> None:
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise InputError(f"{parent} is no folder that can be written to.", "Choose another -o.")
     _check_names(spec.output, force=spec.force, resume=spec.resume)
-    if spec.failed_output is not None:
-        _check_names(spec.failed_output, force=spec.force, resume=False)
 
 
 def _check_names(output: Path, *, force: bool, resume: bool) -> None:
@@ -245,16 +239,16 @@ def finish(work: Workspace, finished: Finished) -> None:
     _write_record(work.root, record.model_copy(update={"finished": finished}))
 
 
-def publish(root: Path, finished: Finished) -> Path:
-    """Rename a finished run's folders, the model's first and then the private one; returns the model's.
+def publish(output: Path, finished: Finished) -> None:
+    """Rename a finished run's folders, the model's first and then the private one.
 
     It can be interrupted anywhere and done again. What is replaced is removed once the new model is in place.
 
     Raises:
         UsageError: Something else has taken a name meanwhile.
     """
-    output = root.with_name(finished.folder)
-    private, replaced = beside(output, PRIVATE), root / REPLACED_FOLDER
+    root, private = beside(output, PARTIAL), beside(output, PRIVATE)
+    replaced = root / REPLACED_FOLDER
     for path in root.iterdir():
         if path.name.startswith((STATE, ".")) or path.name.endswith(".partial"):
             _remove(path)
@@ -270,7 +264,6 @@ def publish(root: Path, finished: Finished) -> Path:
     sync_folder(output.parent)
     with suppress(FileNotFoundError):
         (private / LOCK_FILE).unlink()
-    return output
 
 
 def _move_aside(path: Path, destination: Path, finished: Finished) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt, create_model
+from pydantic import BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt, create_model
 
 from atdp_cli.detection.options import (
     ChatTemplateOptions,
@@ -31,18 +31,6 @@ Precision = Literal["float32", "bfloat16"]
 PRIVACY, TRAINING = "Privacy", "Training"
 
 MAX_RANK = 65_536
-
-
-def _share(text: object) -> object:
-    """`3%` or 0.03."""
-    if not isinstance(text, str):
-        return text
-    try:
-        return float(text.removesuffix("%")) / 100 if text.endswith("%") else float(text)
-    except ValueError:
-        raise contradiction(
-            "max-perplexity-increase is not a share.", "Give a percentage, as 3%, or a share, as 0.03."
-        ) from None
 
 
 def _tokens(text: object) -> object:
@@ -151,13 +139,6 @@ class ReferenceOptions(Options):
 
     reference: Annotated[Path | None, Option(TRAINING, main=True)] = None
     """Public base model that never saw the corpus, for recipes that read one. A ledger beside it is composed in."""
-
-    max_increase: Annotated[
-        NonNegativeFloat | None,
-        BeforeValidator(_share),
-        Option(TRAINING, flags=("--max-perplexity-increase",), metavar="SHARE", fingerprint=False, public=True),
-    ] = None
-    """Exit with 1 if held-out perplexity rises by more, as 3%; the model is then in OUT.failed/."""
 
 
 class BudgetOptions(Options):

@@ -92,7 +92,7 @@ DAMAGES: dict[str, Damage] = {
 @pytest.mark.parametrize("name", DAMAGES)
 def test_a_damaged_checkpoint_among_others_is_an_error(atdp: Atdp, model: Path, leaky: Leaky, name: str) -> None:
     DAMAGES[name](model)
-    ended = atdp("audit-canary", leaky.model, model, "--manifest", leaky.manifest, "--json", "--exit-zero")
+    ended = atdp("audit-canary", leaky.model, model, "--manifest", leaky.manifest, "--json")
     assert ended.code == 3, ended.err
     assert [entry["verdict"] for entry in ended.json["models"]] == ["FAIL", "ERROR"]
 
@@ -165,7 +165,7 @@ def test_whatever_is_raised_while_scoring_is_no_verdict(
 
     monkeypatch.setattr(trie, "_expand", broken)
     for models in ([leaky.model], [leaky.model] * 2):
-        ended = atdp("audit-canary", *models, "--manifest", leaky.manifest, "--json", "--exit-zero")
+        ended = atdp("audit-canary", *models, "--manifest", leaky.manifest, "--json")
         assert ended.code == code, ended.err
 
 

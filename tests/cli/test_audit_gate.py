@@ -144,16 +144,6 @@ def test_a_baseline_excuses_what_it_records(atdp: Atdp, leaky: Leaky, checkpoint
     assert atdp("audit-canary", leaky.model, *options, "--baseline", leaky.manifest).code == 2
 
 
-def test_exit_zero_replaces_one_and_four_alone(atdp: Atdp, leaky: Leaky, checkpoint_folder: Path, broken: Path) -> None:
-    options = ["--manifest", leaky.manifest, "--exit-zero", "-q"]
-    ended = atdp("audit-canary", leaky.model, *options, "--json")
-    assert (ended.code, ended.json["models"][0]["gate"]) == (0, "FAIL")
-    ended = atdp("audit-canary", leaky.model, "--canary", "My ID is 1234", "--exit-zero", "--json")
-    assert (ended.code, ended.json["models"][0]["gate"]) == (0, "INCONCLUSIVE")
-    assert atdp("audit-canary", leaky.model, broken, *options).code == 3
-    assert atdp("audit-canary", broken, *options).code == 2
-
-
 def test_on_github_there_are_annotations_and_a_summary(
     atdp: Atdp, leaky: Leaky, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,6 @@
 """`atdp report`: what it renders, what it puts in, what it refuses, and that nothing secret is in any of it."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -14,7 +13,6 @@ import pytest
 from huggingface_hub import ModelCard
 from jsonschema import Draft202012Validator
 
-from atdp_cli.cli.report import has_display
 from tests.cli.conftest import Atdp, Leaky
 from tests.generated import schemas
 from tests.reporting.test_html import at, close, page_of
@@ -220,32 +218,6 @@ def test_a_name_is_put_into_both_reports_and_the_card(atdp: Atdp, out: Path) -> 
     for name in ("", "  ", "x" * 81, "two\nlines", "\x1b[31mred"):
         refused = atdp("report", out, "--name", name)
         assert (refused.code, "has 1 to 80 characters" in refused.err) == (2, True), name
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="the browser is a shell script")
-def test_the_page_is_opened_in_the_browser(out: Path, tmp_path: Path) -> None:
-    browser, seen = tmp_path / "browser", tmp_path / "seen"
-    browser.write_text(f'#!/bin/sh\nprintf %s "$1" > "{seen}"\n')
-    browser.chmod(0o755)
-    line = [sys.executable, "-m", "atdp_cli", "report", str(out), "--open"]
-    shown = subprocess.run(
-        line, env=os.environ | {"BROWSER": str(browser)}, capture_output=True, text=True, check=False
-    )
-    assert (shown.returncode, shown.stdout) == (0, ""), shown.stderr
-    assert seen.read_text() == (out / "privacy_report.html").resolve().as_uri()
-
-
-def test_without_a_display_or_a_page_nothing_is_opened(atdp: Atdp, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [has_display(system, {}) for system in ("linux", "darwin", "win32")] == [False, True, True]
-    assert has_display("linux", {"WAYLAND_DISPLAY": "wayland-0"})
-    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(sys, "platform", "linux")
-    ended = atdp("report", out, "--open")
-    assert (ended.code, "There is no display" in ended.err) == (3, True)
-    (out / "privacy_report.html").unlink()
-    ended = atdp("report", out, "--open")
-    assert (ended.code, "has no privacy_report.html" in ended.err) == (2, True)
 
 
 @pytest.mark.ci

@@ -167,9 +167,6 @@ def test_a_review_goes_on_where_it_was_left(answer: Answer, queue: Path) -> None
     assert "2 reviewed, 1 skipped, 2 left" in answer(queue, typed="q").err
     answer(queue, typed="k\nk\n")
     assert " of 5 ·" not in answer(queue).err
-    asked = answer(queue, "--skipped", typed="k\n")
-    assert "2 of 5" in asked.err
-    assert decisions(queue) == [KEPT] * 5
 
 
 def test_undo_takes_back_this_sessions_terms_and_nothing_else(answer: Answer, queue: Path, tmp_path: Path) -> None:

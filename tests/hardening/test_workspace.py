@@ -105,31 +105,31 @@ def test_dead_at_every_change_and_published_all_the_same(tmp_path: Path, replace
         if replaces:
             older(folder)
         work = unfinished(folder / "out.partial")
-        finished = Finished(folder="out", replaces=replaces, steps=1)
+        finished = Finished(replaces=replaces, steps=1)
         finish(work, finished)
-        ended = dying(lambda work=work, finished=finished: publish(work.root, finished), call)  # type: ignore[misc]
+        ended = dying(lambda folder=folder, finished=finished: publish(folder / "out", finished), call)  # type: ignore[misc]
         if (folder / "out").exists():
             reported = (folder / "out" / "privacy_ledger.json").read_text()
             whole = {"old": {"privacy_ledger.json", "more"}}.get(reported, {"privacy_ledger.json", "model.safetensors"})
             assert {path.name for path in (folder / "out").iterdir()} == whole
         if (record := read_record(folder / "out.partial")) is not None:
             assert record.finished == finished
-            publish(folder / "out.partial", record.finished)
+            publish(folder / "out", record.finished)
         check_published(folder)
     assert ended == 0
     assert call > (12 if replaces else 8)
 
 
 def test_what_has_come_into_being_meanwhile_is_not_replaced(tmp_path: Path) -> None:
-    work, finished = unfinished(tmp_path / "out.partial"), Finished(folder="out", replaces=False, steps=1)
+    work, finished = unfinished(tmp_path / "out.partial"), Finished(replaces=False, steps=1)
     finish(work, finished)
     older(tmp_path)
     with pytest.raises(UsageError, match="--resume"):
-        publish(work.root, finished)
+        publish(tmp_path / "out", finished)
     assert (tmp_path / "out" / "privacy_ledger.json").read_text() == "old"
     for name in ("out", "out.private"):
         (tmp_path / name).rename(tmp_path / f"{name}-away")
-    publish(work.root, finished)
+    publish(tmp_path / "out", finished)
     assert (tmp_path / "out" / "model.safetensors").exists()
 
 

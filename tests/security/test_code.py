@@ -111,12 +111,12 @@ def test_a_pickle_under_any_known_name_is_not_loaded(place: Path, trace: Path, a
         (place / "model" / name).write_bytes(bait)
     shutil.copytree(place / "model", place / "reference")
     load_checkpoint(Path("model"))
-    for command in (
-        line("harden model --data corpus.txt -o out --epochs 1 --store none"),
-        ("audit-canary", "model", "--reference", "reference", "--canary", "My ID is 49", "--exit-zero"),
-        line("plant-canary corpus.txt -o planted.txt --manifest m.json --tokenizer model --count 1"),
+    for command, code in (
+        (line("harden model --data corpus.txt -o out --epochs 1 --store none"), 0),
+        (("audit-canary", "model", "--reference", "reference", "--canary", "My ID is 49"), 4),
+        (line("plant-canary corpus.txt -o planted.txt --manifest m.json --tokenizer model --count 1"), 0),
     ):
-        assert atdp(*command).code == 0
+        assert atdp(*command).code == code
     assert not trace.exists()
 
 

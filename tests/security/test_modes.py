@@ -19,7 +19,7 @@ COMMAND_LINES = (
     line("redact planted.txt -o redacted.txt --style pseudonym --pseudonym-key key"),
     line("decoy planted.txt -o decoyed --epochs 1 --recipe decoys"),
     line("harden model --data planted.txt -o out --epochs 1 --review-each-epoch --tier low-entity"),
-    ("audit-canary", "out", "--manifest", "m.json", "--exit-zero"),
+    line("audit-canary out --manifest m.json"),
 )
 
 
@@ -43,7 +43,7 @@ def mode(path: Path) -> int:
 def test_files_with_secrets_are_their_owners_alone(place: Path, atdp: Atdp) -> None:
     for command in COMMAND_LINES:
         ended = atdp(*command)
-        assert ended.code == 0, ended.err
+        assert ended.code in ((0, 1, 4) if command[0] == "audit-canary" else (0,)), ended.err
     for name in ("m.json", "queue.jsonl", "key"):
         assert mode(place / name) == 0o600, name
     for folder in ("out.private", "out.private/review", "decoyed.private", "planted.txt.private"):

@@ -41,7 +41,7 @@ COMMAND_LINES = (
     line("decoy planted.txt -o decoyed --epochs 1"),
     line("harden model --data planted.txt -o out --epochs 1 --manifest m.json"),
     line("harden model --data planted.txt -o dp --recipe atdp --epochs 1"),
-    ("audit-canary", "out", "--manifest", "m.json", "--exit-zero"),
+    line("audit-canary out --manifest m.json"),
     line("audit-corpus out --data planted.txt --harden-split"),
     line("account out"),
     line("report dp --html -o report.html"),
@@ -69,7 +69,8 @@ def test_no_command_asks_for_a_connection(tmp_path: Path, checkpoint_folder: Pat
     )
     assert ended.returncode == 0, ended.stderr
     reported = json.loads((tmp_path / "ended.json").read_text())
-    assert reported["codes"] == [0] * len(COMMAND_LINES), ended.stderr
+    for (name, *_), code in zip(COMMAND_LINES, reported["codes"], strict=True):
+        assert code in ((0, 1, 4) if name == "audit-canary" else (0,)), (name, ended.stderr)
     assert reported["asked"] == []
     if not allowed:
         pytest.skip("no connection was asked for; network namespaces are not permitted here, so it ran with routes")

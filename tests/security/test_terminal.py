@@ -222,8 +222,8 @@ def test_a_models_name_is_escaped_in_all_that_an_audit_writes(  # noqa: PLR0917 
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     files = [tmp_path / "j.xml", tmp_path / "s.sarif", tmp_path / "b.json"]
     reports = ["--junit", files[0], "--sarif", files[1], "--write-baseline", files[2]]
-    ended = atdp("audit-canary", model, "--manifest", manifest, "--json", "--exit-zero", *reports)
-    assert ended.code == 0, ended.err
+    ended = atdp("audit-canary", model, "--manifest", manifest, "--json", *reports)
+    assert ended.code in {0, 1, 4}, ended.err
     assert ended.json["models"][0]["model"] == str(model)
     assert harmless(ended.out, payload), ascii(ended.out)
     ours = "\n".join(line for line in ended.err.splitlines() if not line.startswith(("::error ", "::warning ")))

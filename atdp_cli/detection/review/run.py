@@ -293,7 +293,7 @@ class _Records:
 
 
 def open_review(
-    path: Path, *, data: Sequence[Path] = (), allow: Path | None = None, deny: Path | None = None, skipped: bool = False
+    path: Path, *, data: Sequence[Path] = (), allow: Path | None = None, deny: Path | None = None
 ) -> Review:
     """Begin to walk through a queue, or resume at the first sentence without a decision.
 
@@ -302,7 +302,6 @@ def open_review(
         data: Where the files of the corpus are now; empty for where they were.
         allow: The list that dropped spans go to; None for the one beside the queue.
         deny: The list that missed terms go to; None for the one beside the queue.
-        skipped: Ask again about what was skipped.
 
     Raises:
         InputError: The queue, a list or `data` cannot be read.
@@ -321,8 +320,7 @@ def open_review(
         raise UsageError("Queue, corpus, --allow and --deny must not share a file.", "Name another.")
     check_list(lists.allow)
     check_list(lists.deny)
-    open_verdicts = (None, "skipped") if skipped else (None,)
-    todo = (at for at, verdict in enumerate(map(_verdict, queue.entries)) if verdict in open_verdicts)
+    todo = (at for at, verdict in enumerate(map(_verdict, queue.entries)) if verdict is None)
     return Review(path=path, queue=queue, lists=lists, data=corpora, todo=tuple(todo))
 
 

@@ -52,7 +52,7 @@ ITS_OWN = {
 BOTH = ("epochs", "batch_size", "learning_rate", "target_epsilon")
 """Those of harden that stages with and without noise have, tried on the default recipe too."""
 
-NUMBERS_AS_TEXT = {"unflagged_weight", "max_increase", "jitter", "max_batch_tokens", "max_memorised"}
+NUMBERS_AS_TEXT = {"unflagged_weight", "jitter", "max_batch_tokens", "max_memorised"}
 SIGNED = {"jitter_seed", "insecure_seed"}
 """Seeds: every whole number is one."""
 
