@@ -1,6 +1,5 @@
 """`atdp account`."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from dp_accounting.pld import PLDAccountant
 
 from atdp_cli.privacy.ledger import PlainTraining, write_ledger
 from atdp_cli.privacy.relation import hypothetical
-from tests.cli.conftest import Atdp, Leaky
+from tests.cli.conftest import Atdp
 from tests.privacy.ledgers import ledger, release, steps
 
 
@@ -57,33 +56,6 @@ def test_a_folder_a_ledger_and_the_run_say_the_same(
     assert "1/N" in refused.err
 
 
-def test_the_table_names_the_scope(atdp: Atdp, leaky: Leaky) -> None:
-    ended = atdp("account", leaky.model)
-    assert ended.code == 0
-    assert "not protected (ε = ∞), because the model was trained on the corpus without" in " ".join(ended.out.split())
-    assert json.loads(atdp("account", leaky.model, "--json").out)["epsilon"] is None
-
-
-HYPOTHETICAL = ["--sample-rate", "0.05", "--noise-multiplier", "1.5", "--steps", "200"]
-
-
-def test_what_is_left_without_amplification_stands_beside_the_figure(atdp: Atdp) -> None:
-    answer = atdp("account", *HYPOTHETICAL, "--json").json
-    assert answer["epsilon"]["without_amplification"] > answer["epsilon"]["pld"]
-    assert answer["parameters"] == {"sample_rate": 0.05, "noise_multiplier": 1.5, "steps": 200}
-    said = atdp("account", *HYPOTHETICAL).out
-    assert "PLD (quote this)" in said
-    assert "without amplification" in said
-
-
-def test_further_figures_on_request(atdp: Atdp) -> None:
-    options = ["--group", "2"]
-    answer = atdp("account", *HYPOTHETICAL, *options, "--json").json
-    assert answer["group"]["records"] == 2
-    assert answer["epsilon"]["pld"] < answer["group"]["epsilon"]
-    assert "2 records together" in atdp("account", *HYPOTHETICAL, *options).out
-
-
 def test_each_scope_has_a_block_in_its_own_adjacency(atdp: Atdp, tmp_path: Path) -> None:
     """For fitted decoys the one finite guarantee of a record is selective: a replaced record moves the votes by √2."""
     fitted = ["--recipe", "fitted-decoys", "--records", "2000", "--checkpoint-history", "public", "--group", "10"]
@@ -109,12 +81,6 @@ def test_each_scope_has_a_block_in_its_own_adjacency(atdp: Atdp, tmp_path: Path)
     assert reported.index("Selective") < reported.index("quote this") < reported.index("Increment")
 
 
-def test_a_group_too_large_for_a_figure_has_none(atdp: Atdp) -> None:
-    answer = atdp("account", *HYPOTHETICAL, "--group", "500", "--json").json
-    assert answer["group"] == {"records": 500, "epsilon": "inf"}
-    assert "∞" in atdp("account", *HYPOTHETICAL, "--group", "500").out
-
-
 def test_a_recipe_that_nobody_has_run(atdp: Atdp) -> None:
     options = ["--records", "2000", "--epochs", "2", "--batch-size", "100", "--set", "atdp.sigma-max=3"]
     answer = atdp("account", "--recipe", "redacted+atdp", *options, "--delta", "1e-5", "--json").json
@@ -124,27 +90,6 @@ def test_a_recipe_that_nobody_has_run(atdp: Atdp) -> None:
     assert [entry["scope"] for entry in answer["guarantees"]] == ["end_to_end", "increment"]
     assert answer["guarantees"][0]["epsilon"] == "inf"
     assert answer["guarantees"][1]["epsilon"] == answer["epsilon"]["pld"]
-
-
-def test_the_noise_of_a_recipe_is_solved_for(atdp: Atdp) -> None:
-    options = [
-        "--recipe",
-        "atdp",
-        "--records",
-        "2000",
-        "--solve",
-        "noise",
-        "--target-epsilon",
-        "2",
-        "--checkpoint-history",
-        "public",
-    ]
-    answer = atdp("account", *options, "--json").json
-    assert 1.998 <= answer["guarantees"][0]["epsilon"] <= 2
-    said = atdp("account", *options).out
-    assert f"noise multiplier {answer['stages'][0]['noise_multipliers'][0]!r} in the first epoch" in " ".join(
-        said.split()
-    )
 
 
 def test_the_noise_of_a_release_is_solved_for(atdp: Atdp) -> None:

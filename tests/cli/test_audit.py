@@ -1,12 +1,9 @@
 """`atdp plant-canary` and `atdp audit-canary`: what they write, what they say, and how they end."""
 
-import io
 import json
 import shutil
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from atdp_cli.cli.app import run
 from tests.cli.conftest import Atdp, Leaky
 
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart"
@@ -59,26 +56,6 @@ def test_secrets_that_nobody_drew_stay_uncalibrated(
     assert json.loads((tmp_path / "m.json").read_text())["drawn"] == "by-hand"
 
 
-def test_planting_keeps_every_line_ending(atdp: Atdp, checkpoint_folder: Path, tmp_path: Path) -> None:
-    corpus, planted, manifest = tmp_path / "c.txt", tmp_path / "p.txt", tmp_path / "m.json"
-    corpus.write_bytes(b"a b\r\nc d\n\ne f\r\n")
-    options = [
-        "-o",
-        planted,
-        "--manifest",
-        manifest,
-        "--tokenizer",
-        checkpoint_folder,
-        "--count",
-        "2",
-        "--repeats",
-        "1",
-    ]
-    assert atdp("plant-canary", corpus, *options, "--json").json["records"] == 5
-    kept = [line for line in planted.read_bytes().splitlines(keepends=True) if not line.startswith(b"My ID is")]
-    assert b"".join(kept) == corpus.read_bytes()
-
-
 def test_a_leaky_model_fails_and_an_innocent_one_passes(atdp: Atdp, leaky: Leaky, checkpoint_folder: Path) -> None:
     options = ["--manifest", leaky.manifest, "--json"]
     failed = atdp("audit-canary", leaky.model, *options, "--reference", checkpoint_folder)
@@ -99,13 +76,6 @@ def test_a_leaky_model_fails_and_an_innocent_one_passes(atdp: Atdp, leaky: Leaky
     assert innocent.code == 0
 
 
-def test_the_table_says_what_was_not_tested(atdp: Atdp, leaky: Leaky) -> None:
-    ended = atdp("audit-canary", leaky.model, "--manifest", leaky.manifest)
-    assert ended.code == 1
-    assert ended.out.count("FAIL") == 1
-    assert "attacker who holds the base model" in " ".join(ended.out.split())
-
-
 def test_over_several_models_the_gravest_exit_code_wins(
     atdp: Atdp, leaky: Leaky, checkpoint_folder: Path, tmp_path: Path
 ) -> None:
@@ -119,34 +89,6 @@ def test_over_several_models_the_gravest_exit_code_wins(
     assert ended.code == 3
     assert [entry["verdict"] for entry in ended.json["models"]] == ["FAIL", "ERROR", "PASS"]
     assert atdp("audit-canary", broken, *options).code == 2
-
-
-def test_of_several_models_a_line_is_said_as_each_ends_and_a_table_of_all(
-    leaky: Leaky, checkpoint_folder: Path, tmp_path: Path
-) -> None:
-    """Both streams go to one place, so that the lines stand between what is heard of the models' progress."""
-    for name, model in (("a", checkpoint_folder), ("b", leaky.model)):
-        (tmp_path / name).symlink_to(model)
-    (tmp_path / "c").mkdir()
-    stream = io.StringIO()
-    names = [str(tmp_path / name) for name in "abc"]
-    options = ["--manifest", str(leaky.manifest), "--alpha", "0.05", "--progress", "json"]
-    with redirect_stdout(stream), redirect_stderr(stream):
-        assert run(["audit-canary", *names, *options]) == 3
-    lines = stream.getvalue().splitlines()
-    ends = [
-        next(at for at, line in enumerate(lines) if line.startswith(f"{verdict} {name}: "))
-        for verdict, name in zip(("PASS", "FAIL", "ERROR"), names, strict=True)
-    ]
-    scored = [
-        [at for at, line in enumerate(lines) if '"nodes_scored"' in line and json.loads(line)["model"] == name]
-        for name in names[:2]
-    ]
-    # A last count of the model before may wait for the next event.
-    assert min(scored[0]) < ends[0] < min(scored[1]) < ends[1] < ends[2]
-    table = "".join(lines[ends[2] + 1 :])
-    assert all(verdict in table for verdict in ("PASS", "FAIL", "ERROR"))
-    assert "3 models: 1 passed, 1 failed, 1 not completed." in table
 
 
 def test_folders_that_the_tool_keeps_beside_models_are_skipped(atdp: Atdp, leaky: Leaky) -> None:

@@ -142,24 +142,6 @@ def test_records_that_harden_held_out_are_the_control(atdp: Atdp, trained: Path)
     assert (done.json["models"][0]["tested"], done.json["models"][0]["held_out"]) == (190, 10)
 
 
-def test_groups_are_tested_whole(atdp: Atdp, trained: Path, tmp_path: Path) -> None:
-    texts = (trained / "held.txt").read_text(encoding="utf-8").splitlines()
-    blocks = ["\n".join(texts[first : first + 4]) for first in range(0, 200, 4)]
-    (tmp_path / "data.txt").write_text("\n\n".join(blocks[:20]) + "\n", encoding="utf-8")
-    (tmp_path / "held.txt").write_text("\n\n".join(blocks[20:]) + "\n", encoding="utf-8")
-    given = (
-        "--data",
-        tmp_path / "data.txt",
-        "--eval-data",
-        tmp_path / "held.txt",
-        "--set",
-        "run.holdout-by=blank-line",
-    )
-    done = atdp("audit-corpus", trained / "model", *given, "--store", "none", "--json")
-    assert done.code == 0, done.err
-    assert (done.json["models"][0]["tested"], done.json["models"][0]["held_out"]) == (20, 30)
-
-
 def test_held_out_records_that_are_in_the_data_are_noticed(
     atdp: Atdp, arguments: tuple[object, ...], trained: Path, tmp_path: Path
 ) -> None:

@@ -1,7 +1,6 @@
 """`atdp audit-canary` as a gate: the files and annotations that it writes, the baseline, and no secret anywhere."""
 
 import json
-import os
 import re
 import shutil
 import xml.etree.ElementTree as ET
@@ -80,16 +79,6 @@ def test_junit_and_sarif_are_written_beside_the_json(
         assert [text.strip() for text in lines[line : line + 2]] == ['"secret": [', f'"{secret}"']
 
 
-def test_a_manifest_is_a_file_and_no_pipe(atdp: Atdp, leaky: Leaky) -> None:
-    reader, writer = os.pipe()
-    os.write(writer, leaky.manifest.read_bytes())
-    os.close(writer)
-    ended = atdp("audit-canary", leaky.model, "--manifest", f"/dev/fd/{reader}", "--sarif", "s.sarif", "-q")
-    os.close(reader)
-    assert (ended.code, ended.err.count("\n")) == (2, 1)
-    assert "Not a regular file" in ended.err
-
-
 def test_a_name_that_is_not_utf_8_is_reported_all_the_same(
     atdp: Atdp, leaky: Leaky, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,50 +109,6 @@ def test_files_are_not_overwritten_nor_left_half_done(atdp: Atdp, leaky: Leaky, 
     assert atdp("audit-canary", leaky.model, *options, "--junit", "j.xml", "--force").code == 1
     assert (tmp_path / "j.xml").read_text().startswith("<?xml")
     assert {path.name for path in tmp_path.iterdir()} == {"j.xml", "broken"}
-
-
-def test_a_baseline_excuses_what_it_records(atdp: Atdp, leaky: Leaky, checkpoint_folder: Path, tmp_path: Path) -> None:
-    options = ["--manifest", leaky.manifest, "--alpha", "0.05"]
-    assert atdp("audit-canary", leaky.model, *options, "--write-baseline", "b.json").code == 1
-    ended = atdp("audit-canary", leaky.model, *options, "--baseline", "b.json", "--json")
-    assert ended.code == 0
-    (entry,) = _check_json(ended)
-    assert (entry["verdict"], entry["gate"], entry["baseline"]["state"]) == ("FAIL", "PASS", "known")
-    ended = atdp("audit-canary", leaky.model, *options, "--baseline", "b.json")
-    assert "no worse than the baseline" in ended.out
-
-    better = json.loads((tmp_path / "b.json").read_text())
-    first = next(number for number in entry["baseline"]["known"])
-    better["models"][str(leaky.model)]["canaries"][first - 1]["exposure"] -= 1.5
-    (tmp_path / "better.json").write_text(json.dumps(better))
-    ended = atdp("audit-canary", leaky.model, *options, "--baseline", "better.json", "--json")
-    assert (ended.code, ended.json["models"][0]["baseline"]["worse"]) == (1, [first])
-
-    assert atdp("audit-canary", checkpoint_folder, *options, "--write-baseline", "other.json").code == 0
-    assert atdp("audit-canary", leaky.model, *options, "--baseline", "other.json").code == 1
-    assert atdp("audit-canary", leaky.model, *options, "--baseline", leaky.manifest).code == 2
-
-
-def test_on_github_there_are_annotations_and_a_summary(
-    atdp: Atdp, leaky: Leaky, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copy(leaky.manifest, tmp_path / "c.json")
-    summary = tmp_path / "summary.md"
-    summary.write_text("before\n")
-    options = ["audit-canary", leaky.model, "--manifest", "c.json", "--json", "-q"]
-    assert "::error" not in atdp(*options).err
-    monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    ended = atdp(*options)
-    assert (ended.code, len(_check_json(ended))) == (1, 1)
-    actual = [line for line in ended.err.split("\n") if line.startswith("::error file=c.json,line=")]
-    assert len(actual) >= 2
-    assert summary.read_text().startswith("before\n### Canary audit\n")
-    assert "| FAIL |" in summary.read_text()
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "no" / "summary.md"))
-    ended = atdp(*options)
-    assert ended.code == 1
-    assert "step summary could not be written" in ended.err
 
 
 def _numbers(text: str) -> Iterator[str]:

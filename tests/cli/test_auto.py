@@ -1,7 +1,6 @@
 """`harden` without `--recipe`: what is chosen, what is said of it first, what is refused."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.errors import UsageError
-from atdp_cli.files.documents import file_sha256
 from atdp_cli.hardening.defaults import MIN_RATE, RATE, RECIPE, learning_rate, missing_options
 from atdp_cli.training.recipe import DPSGD, Train, parse_recipe
 from atdp_cli.training.recipe_file import read_recipe
@@ -93,68 +91,10 @@ def test_wider_models_never_get_a_higher_rate(width: int, other: int) -> None:
     assert MIN_RATE <= learning_rate(wide) <= learning_rate(narrow) <= RATE
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--tier", "low-contextual"), "--tier high-entity or low-entity"),
-    ],
-)
-def test_what_contradicts_it_is_refused(harden: Harden, options: tuple[object, ...], said: str, tmp_path: Path) -> None:
-    ended = harden(*options)
-    assert ended.code == 2
-    assert said in " ".join(ended.err.replace("│", " ").split())
-    assert not (tmp_path / "out").exists()
-
-
 def said(ended: Ended) -> str:
     """What a command says on standard error, in one line."""
     assert ended.code == 0, ended.err
     return " ".join(ended.err.split())
-
-
-SITUATIONS = {
-    "its base": "which measured best with a public base. It trains a new model from BASE on decoys. Nothing of the "
-    "weights of MODEL is in the result.",
-    "a base with a past": "which measured best with a public base. It trains a new model from LEAKY on decoys. "
-    "Nothing of the weights of MODEL is in the result. By its ledger "
-    "the past of LEAKY is not public either, so no ε bounds what it memorised.",
-    "unknown": "which measured best without a public base. It trains MODEL itself on decoys, which hid what it "
-    "memorised in most of our audits; no ε bounds that.",
-    "public": "which measured best from a public checkpoint. It trains MODEL on decoys in place of what the detector "
-    "flags, and learns what that misses.",
-}
-
-
-@pytest.mark.one_in(4)
-@pytest.mark.parametrize("situation", SITUATIONS)
-def test_the_first_line_says_what_is_chosen_and_why(
-    situation: str, harden: Harden, checkpoint_folder: Path, tmp_path: Path
-) -> None:
-    """Before anything else, and in the JSON of a dry run."""
-    base, leaky = tmp_path / "base", tmp_path / "leaky"
-    shutil.copytree(checkpoint_folder, base)
-    options: dict[str, tuple[object, ...]] = {
-        "its base": ("--reference", base),
-        "a base with a past": ("--reference", leaky),
-        "unknown": (),
-        "public": ("--checkpoint-history", "public"),
-    }
-    if situation == "a base with a past":
-        assert harden("--recipe", "no-dp", "--epochs", 1, "--max-records", 40, "-q", out="leaky").code == 0
-    ended = harden(*options[situation], "--dry-run", "--json", "--max-records", 60)
-    expected = f"Recipe: fitted-decoys, {SITUATIONS[situation]}"
-    for word, path in (("MODEL", checkpoint_folder), ("BASE ", f"{base} "), ("LEAKY", leaky)):
-        expected = expected.replace(word, str(path))
-    expected = expected.replace(f"--reference {base} ", "--reference BASE ")
-    assert said(ended).startswith(f"{expected} End to end: ")
-    assert planned(ended)["notice"] == expected
-    advised = any("--reference BASE" in hint for hint in planned(ended)["advice"])
-    assert advised == (situation in ("unknown", "a base with a past"))
-    assert planned(ended)["recipe"] == "fitted-decoys"
-    keeps = (
-        "The loss of fitted-decoys on unflagged text is to 50% the divergence from what the model predicts there now"
-    )
-    assert (keeps in said(ended)) == (situation in ("unknown", "a base with a past"))
 
 
 STAYS, READS = "It does not remove what", ", since it reads raw text."
@@ -213,13 +153,6 @@ def test_a_ledger_that_tells_of_raw_training_is_an_unprotected_past(
         assert ("no ε bounds that" if not more else f"{STAYS} {tmp_path / 'leaky'} may have memorised") in reported
 
 
-def test_the_bare_command_records_its_recipe(harden: Harden, tmp_path: Path) -> None:
-    ended = harden("--epochs", 1, "--max-records", 40, "-q")
-    assert ended.code == 0, ended.err
-    assert json.loads((tmp_path / "out" / "privacy_report.json").read_text())["recipe"] == "fitted-decoys"
-    assert 'name = "fitted-decoys"' in (tmp_path / "out" / "recipe.toml").read_text()
-
-
 @pytest.mark.ci
 @pytest.mark.parametrize(
     ("checkpoint_history", "objective", "best"), [("unknown", "distilled", None), ("public", "uniform", True)]
@@ -238,19 +171,6 @@ def test_where_people_review_nothing_is_searched_and_the_settings_are_the_same(
     assert reported["trial_losses"] == reported["trial_p_values"] == []
     events = json.loads((tmp_path / "out" / "privacy_ledger.json").read_text())["events"]
     assert "raw" not in [event.get("chosen_on") for event in events]
-
-
-@pytest.mark.ci
-def test_a_run_of_the_default_is_resumed_by_the_same_command(harden: Harden, tmp_path: Path) -> None:
-    """Here one that is over; it says nothing of what it would do."""
-    short = ("--epochs", 1, "--max-records", 40, "--json")
-    begun = harden(*short)
-    assert begun.code == 0, begun.err
-    weights = file_sha256(tmp_path / "out" / "model.safetensors")
-    again = harden(*short, "--resume")
-    assert again.code == 0, again.err
-    assert again.json["perplexity"] == begun.json["perplexity"]
-    assert file_sha256(tmp_path / "out" / "model.safetensors") == weights
 
 
 def test_the_options_that_the_default_lacks_are_those_of_dp_stages() -> None:
@@ -278,17 +198,6 @@ def test_the_options_that_the_default_lacks_are_those_of_dp_stages() -> None:
             apply_settings((default,), [setting])
 
 
-@pytest.mark.parametrize("name", missing_options())
-def test_an_option_of_a_dp_stage_needs_a_recipe_that_has_one(harden: Harden, name: str) -> None:
-    value = "1,1" if name == "jitter" else "0.5" if name in ("unflagged-weight", "target-share") else "5"
-    shown = f"--{name}" if name == "noise-multiplier" else f"run.{name}"
-    ended = harden(*((shown, value) if shown.startswith("-") else ("--set", f"{shown}={value}")), "--dry-run")
-    assert ended.code == 2
-    assert ended.err.startswith(f"atdp: {shown} needs a DP stage")
-    assert "Add --recipe atdp, or another with a DP stage.\n" in ended.err
-    assert ended.err.count("\n") == 1
-
-
 @pytest.mark.ci
 def test_the_budget_is_beside_what_was_spent_before(atdp: Atdp, harden: Harden, corpus: Path, tmp_path: Path) -> None:
     """Or a model that was hardened with less noise could not be hardened again without a word on ε."""
@@ -305,9 +214,3 @@ def test_noise_of_the_release_that_is_set_is_kept(harden: Harden) -> None:
     """No budget chooses another."""
     [stage] = planned(harden("--set", "fitted-decoys.release-noise=7", "--dry-run", "--json"))["stages"]
     assert stage["release_noise_multiplier"] == 7
-
-
-def test_a_manifest_of_another_corpus_is_refused_where_decoys_are_read(harden: Harden, fixed_manifest: Path) -> None:
-    ended = harden("--manifest", fixed_manifest, "-q")
-    assert ended.code == 2
-    assert "10 of 10 canaries" in ended.err

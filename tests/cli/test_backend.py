@@ -6,21 +6,14 @@ import re
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from atdp_cli.corpus.record import Record, read_records
-from atdp_cli.detection.cache import pack, unpack
-from atdp_cli.detection.detect import Detection
+from atdp_cli.corpus.record import Record
 from atdp_cli.detection.detector import Detector, flags_of
 from atdp_cli.detection.identity import detector_identity
 from atdp_cli.detection.ner import Ner, with_entities
-from atdp_cli.detection.results import CorpusCounts
-from atdp_cli.detection.run import CorpusSource, run_over
-from atdp_cli.detection.run_on import Local
 from atdp_cli.detection.scan import load_pipeline, pipeline_name, scan
-from atdp_cli.events import ignore
 from tests.cli.conftest import Atdp, Harden, detector
 from tests.taggers import NAMES, PHONES, several
 
@@ -54,25 +47,6 @@ def corpus_file(tmp_path: Path) -> Path:
     path = tmp_path / "mail.txt"
     path.write_text("".join(f"{line}\n" for line in lines(60)))
     return path
-
-
-@pytest.mark.ci
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("name", FINDERS)
-def test_spans_lie_in_the_text_on_the_borders_of_words(name: str, tagger_folder: Path) -> None:
-    pipeline = with_entities(load_pipeline(), backend(name, tagger_folder))
-    records = [Record(str(number), text) for number, text in enumerate(LINES)]
-    actual = 0
-    for finding in scan(records, pipeline=pipeline, recognisers=()):
-        starts, ends = {start for start, _ in finding.tokens}, {end for _, end in finding.tokens}
-        entities = [span for span in finding.spans if span.source == "ner"]
-        actual += len(entities)
-        for span in entities:
-            assert 0 <= span.start < span.end <= len(finding.record.text)
-            assert span.start in starts
-            assert span.end in ends
-        assert unpack(pack(finding), finding.record) == finding
-    assert actual > 20
 
 
 @pytest.mark.ci
@@ -179,19 +153,6 @@ def test_the_store_gives_the_same_back_and_knows_the_backend(
     assert '"ANIMAL"' in spans(*detector(tmp_path, ner=f"hf:{folder}"), *store, "--tier", "high-entity")
 
 
-@pytest.mark.ci
-@pytest.mark.parametrize("name", FINDERS)
-def test_several_processes_find_the_same(name: str, corpus_file: Path, tagger_folder: Path) -> None:
-    corpus_file.write_text("".join(f"{line}\n" for line in lines(200)))
-
-    def actual(executor: Any) -> list[Detection]:
-        detector = Detector(ner=backend(name, tagger_folder), executor=executor)
-        corpus = CorpusSource(path=corpus_file)
-        return list(run_over(read_records(corpus_file), corpus, detector, ignore, CorpusCounts()))
-
-    assert actual(Local(workers=2)) == actual(Local())
-
-
 def test_it_belongs_to_the_identity_of_the_detector(tmp_path: Path, tagger_folder: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(tagger_folder, other)
@@ -216,7 +177,6 @@ def test_harden_flags_by_it(harden: Harden, tagger_folder: Path, tmp_path: Path)
 
 
 REFUSED = {
-    "unknown": ("spacy", "ner is spacy, which is not known"),
     "no folder named": ("hf:", "ner is hf:, which is not known"),
     "no folder": ("hf:nowhere", "nowhere is no folder"),
     "no classifier": ("hf:model", "model is no token classifier"),
@@ -234,13 +194,10 @@ def unreadable(tmp_path: Path, checkpoint_folder: Path, monkeypatch: pytest.Monk
     return tmp_path
 
 
-@pytest.mark.parametrize("command", [["detect"], ["redact", "-o", "out.txt"], ["harden", "model", "-o", "o", "--data"]])
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_used_is_refused_before_the_corpus_is_read(
-    name: str, command: list[str], unreadable: Path, atdp: Atdp
-) -> None:
+def test_what_cannot_be_used_is_refused_before_the_corpus_is_read(name: str, unreadable: Path, atdp: Atdp) -> None:
     value, said = REFUSED[name]
-    ended = atdp(*command, "corpus.txt", *detector(unreadable, ner=value))
+    ended = atdp("detect", "corpus.txt", *detector(unreadable, ner=value))
     assert ended.code == 2
     assert said in ended.err
     assert len(ended.err.splitlines()) == 1

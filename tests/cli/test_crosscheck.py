@@ -1,7 +1,6 @@
 """The cross-check through the commands, against a server on loopback."""
 
 import json
-import stat
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,10 +8,9 @@ from typing import Any
 import pytest
 
 from atdp_cli.detection.crosscheck import client as llm
-from atdp_cli.detection.crosscheck.check import ANSWERS
 from atdp_cli.detection.crosscheck.client import Patience
 from tests.cli.conftest import Atdp, detector
-from tests.llmserver import NO, YES, Reply, Request, chat_server
+from tests.llmserver import NO, YES, Reply, chat_server
 
 TEXT = """Mail emma.clarke@example.org today.
 The weather is nice. My cat answers to fluffy.
@@ -71,61 +69,6 @@ def test_a_flagged_span_is_in_no_request(atdp: Atdp, mail: Path) -> None:
     assert "Mail [EMAIL] today." in server.texts
 
 
-def test_detect_counts_what_was_asked(atdp: Atdp, mail: Path) -> None:
-    with chat_server(lambda number, request: "Well…" if "fluffy" in request.text else NO) as server:
-        ended = atdp(
-            "detect", mail, *LOW, *detector(mail.parent, crosscheck={"model": "m", "url": server.url}), "--json"
-        )
-    assert ended.json["crosscheck"] == {"asked": 4, "known": 0, "disagreements": 1, "unusable": 1}
-    assert ended.json["flagged"]["by_label"]["CROSSCHECK"] == 1
-    assert "1 disagreements, 1 of them answers that cannot be read" in ended.err
-    assert atdp("detect", mail, *LOW, "--json").json["crosscheck"] is None
-
-
-@pytest.mark.ci
-def test_a_server_that_dies_costs_nothing_but_the_rest(atdp: Atdp, tmp_path: Path) -> None:
-    corpus = tmp_path / "many.txt"
-    corpus.write_text(
-        "".join(f"This is about {word} again.\n" for word in ("tea", "rain", "soup", "wool", "sand", "mud"))
-    )
-    out = tmp_path / "out.txt"
-    command = ["redact", corpus, "-o", out, *LOW]
-
-    def answering(number: int, request: Request) -> Reply | str:
-        # Requests run side by side: the first two answers have the time to arrive.
-        return Reply(status=0, delay=1.0) if dead and number > 2 else NO
-
-    with chat_server(answering) as server:
-        dead = True
-        ended = atdp(*command, *detector(tmp_path, crosscheck={"model": "m", "url": server.url}), "-q")
-        assert ended.code == 3
-        assert len(ended.err.strip().splitlines()) == 1
-        assert f"The server at {server.url} cannot be reached." in ended.err
-        assert "about" not in ended.err
-        assert not out.exists()
-        first = server.texts[:2]
-        dead = False
-        before = len(server.requests)
-        assert atdp(*command, *detector(tmp_path, crosscheck={"model": "m", "url": server.url})).code == 0
-        # A request of the first run may still be on its way, so one of the rest can be asked twice.
-        asked = set(server.texts[before:])
-        assert asked.isdisjoint(first)
-        assert {*first, *asked} == set(corpus.read_text().splitlines())
-    assert out.read_text() == corpus.read_text()
-    folder = tmp_path / "many.txt.private"
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert b"soup" not in (folder / ANSWERS.database).read_bytes()
-
-
-def test_no_server_at_all_is_one_clear_error(atdp: Atdp, mail: Path) -> None:
-    with chat_server(finds("")) as server:
-        pass
-    ended = atdp("detect", mail, *detector(mail.parent, crosscheck={"model": "m", "url": server.url}))
-    assert ended.code == 3
-    assert ended.err.strip().splitlines()[-1].startswith(f"atdp: The server at {server.url} cannot be reached.")
-    assert "weather" not in ended.err
-
-
 def test_the_key_comes_from_a_file_or_the_environment(
     atdp: Atdp, mail: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,9 +97,7 @@ def test_the_key_comes_from_a_file_or_the_environment(
     ("check", "said"),
     [
         ({}, "neither a server nor a key"),
-        ({"url": "http://127.0.0.1:x/v1"}, "is not an http or https URL"),
         ({"url": "http://sk-user:sk-key@127.0.0.1/v1"}, "has credentials"),
-        ({"key_file": "empty"}, "holds no key"),
         ({"url": "http://127.0.0.1:1/v1", "on_disagreement": "review"}, "atdp detect --review"),
     ],
 )
@@ -164,14 +105,12 @@ def test_settings_that_do_not_go_together_are_refused(
     atdp: Atdp, mail: Path, monkeypatch: pytest.MonkeyPatch, check: dict[str, Any], said: str
 ) -> None:
     monkeypatch.chdir(mail.parent)
-    Path("empty").write_text(" \nkey\n")
-    for command in ("detect", "redact"):
-        ended = atdp(command, mail, "-o", "out.txt", *detector(mail.parent, crosscheck={"model": "m"} | check))
-        assert ended.code == 2
-        assert said in ended.err
-        assert "sk-key" not in ended.err
-        assert len(ended.err.strip().splitlines()) == 1
-        assert not Path("out.txt").exists()
+    ended = atdp("redact", mail, "-o", "out.txt", *detector(mail.parent, crosscheck={"model": "m"} | check))
+    assert ended.code == 2
+    assert said in ended.err
+    assert "sk-key" not in ended.err
+    assert len(ended.err.strip().splitlines()) == 1
+    assert not Path("out.txt").exists()
 
 
 def test_the_client_is_an_extra(atdp: Atdp, mail: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,20 +118,6 @@ def test_the_client_is_an_extra(atdp: Atdp, mail: Path, monkeypatch: pytest.Monk
     ended = atdp("detect", mail, *detector(mail.parent, crosscheck={"model": "m", "url": "http://127.0.0.1:1/v1"}))
     assert ended.code == 2
     assert "pip install 'atdp[crosscheck]'" in ended.err
-
-
-def test_disagreements_can_go_to_the_review_queue(atdp: Atdp, mail: Path, tmp_path: Path) -> None:
-    queue = tmp_path / "queue.jsonl"
-    options = [*LOW, "--review", queue, "--set", "run.review-share=0.01", "--json"]
-    with chat_server(finds("fluffy")) as server:
-        check = {"model": "m", "url": server.url, "on_disagreement": "review"}
-        ended = atdp("detect", mail, *options, *detector(tmp_path, crosscheck=check))
-    assert ended.code == 0, ended.err
-    assert "CROSSCHECK" not in ended.json["flagged"]["by_label"]
-    entries = [json.loads(line) for line in queue.read_text().splitlines()[1:]]
-    (disputed,) = [entry for entry in entries if "fluffy" in entry["masked"]]
-    assert disputed["masked"] == "My cat answers to fluffy."
-    assert disputed["stands_for"] == 1
 
 
 @pytest.mark.ci

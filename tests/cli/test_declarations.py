@@ -1,10 +1,8 @@
 """An option is declared once: as a field of a model, with its type, bounds, default and help."""
 
-import ast
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -13,17 +11,12 @@ from typer.models import OptionInfo
 
 from atdp_cli.cli.app import COMMANDS, load_command
 from atdp_cli.cli.generate import command_groups, generate_options
-from atdp_cli.detection.options import DetectionOptions
 from atdp_cli.detection.settings import DetectorSettings
 from atdp_cli.hardening.fingerprint import PLAN, RECIPE, RECORDS, START
-from atdp_cli.hardening.request import HardenRequest, SettledRequest
+from atdp_cli.hardening.request import HardenRequest
 from atdp_cli.settings import Option, Options, declared, flags
-from atdp_cli.training.options import RunOptions, TrainingRunOptions
+from atdp_cli.training.options import RunOptions
 from atdp_cli.training.stage_options import stage_options
-
-PACKAGE = Path(__file__).parents[2] / "atdp_cli"
-HAND_WRITTEN = {"cli/generate.py": 1, "cli/app.py": 1}
-"""Calls of `typer.Option`: the one that makes all options of commands, and `atdp --version`."""
 
 
 def groups(command: Callable[..., None]) -> Iterator[type[Options]]:
@@ -50,14 +43,6 @@ def copied(*models: type[Options]) -> set[str]:
     return {text for text, options in declarations.items() if len(options) > 1}
 
 
-def option_calls(text: str) -> int:
-    """How often a module calls `typer.Option`."""
-    return sum(
-        isinstance(node, ast.Call) and ast.unparse(node.func) in ("typer.Option", "Option.__call__", "OptionInfo")
-        for node in ast.walk(ast.parse(text))
-    )
-
-
 ALL = tuple(dict.fromkeys(group for name in COMMANDS for group in groups(load_command(name))))
 
 
@@ -78,23 +63,6 @@ def test_every_option_of_a_command_is_one_field(name: str) -> None:
 def test_no_help_is_written_twice_and_none_is_missing() -> None:
     assert not copied(*ALL)
     assert all(field.description for model in ALL for _, field, _ in declared(model))
-
-
-def test_no_option_is_written_for_typer() -> None:
-    calls = {file.relative_to(PACKAGE).as_posix(): option_calls(file.read_text()) for file in PACKAGE.rglob("*.py")}
-    assert {name: times for name, times in calls.items() if times} == HAND_WRITTEN
-
-
-def test_the_request_and_the_recipe_file_declare_nothing_again() -> None:
-    own = {name for name, _, _ in declared(TrainingRunOptions)}
-    assert {name for name, _, _ in declared(SettledRequest)} == own - {"output"}, "which the request always has"
-    assert not set(inspect.get_annotations(RunOptions)) & set(RunOptions.model_fields)
-    shown = [
-        name
-        for name, _, option in declared(DetectionOptions, DetectorSettings, TrainingRunOptions)
-        if option.fingerprint == RECIPE
-    ]
-    assert set(RunOptions.model_fields) == set(shown)
 
 
 def test_only_public_options_reach_a_recipe_file() -> None:

@@ -292,21 +292,3 @@ def test_what_the_ledger_of_the_copies_claims(atdp: Atdp, mail: Path, tmp_path: 
     assert isinstance(released, GaussianRelease)
     assert isinstance(written, DecoyedText)
     assert written.copies == 1
-
-
-def test_in_a_conversation_equal_values_have_equal_decoys_and_the_rest_stays(atdp: Atdp, tmp_path: Path) -> None:
-    chats = tmp_path / "chats.jsonl"
-    line = (
-        '{"messages": [{"role": "user", "content": "I am Emma Clarke."}, '
-        '{"role": "assistant", "content": "Hello Emma Clarke, call 020 7946 0958."}], "n": 1.0}'
-    )
-    chats.write_text(line + "\n")
-    options = (*UNIFORM, "--text-field", "messages", "--decoy-equality", "record", "--epochs", 1)
-    assert atdp("decoy", chats, "-o", tmp_path / "out", *options).code == 0
-    [copy] = (tmp_path / "out" / "epoch-1.jsonl").read_text().splitlines()
-    user, assistant = (message["content"] for message in json.loads(copy)["messages"])
-    name = user.removeprefix("I am ").removesuffix(".")
-    assert name != "Emma Clarke"
-    assert re.fullmatch(rf"Hello {re.escape(name)}, call \d{{3}} \d{{4}} \d{{4}}\.", assistant)
-    number = assistant.split("call ")[1].removesuffix(".")
-    assert copy.replace(name, "Emma Clarke").replace(number, "020 7946 0958") == line

@@ -192,16 +192,6 @@ def test_equal_values_of_a_record_have_equal_decoys_and_the_report_says_so(
     assert document(tmp_path / "again", "privacy_ledger.json")["events"][0]["relation"]["shape"] == "pattern"
 
 
-@pytest.mark.ci
-def test_the_noise_of_a_release_is_set_by_name(harden: Harden, tmp_path: Path) -> None:
-    fitted = ("--recipe", "fitted-decoys", "--epochs", 1, *ENTITIES)
-    assert harden(*fitted, "--set", "fitted-decoys.release-noise=7").code == 0
-    assert document(tmp_path / "out", "privacy_ledger.json")["events"][1]["noise_multiplier"] == 7
-    refused = harden("--recipe", "decoys", "--set", "decoys.release-noise=7", *ENTITIES, out="other")
-    assert refused.code == 2
-    assert "has no release-noise" in refused.err
-
-
 def test_a_name_of_no_list_that_many_records_share_is_in_decoys_and_the_private_report_says_so(
     atdp: Atdp, trained: list[Sequence[Example]], checkpoint_folder: Path, tmp_path: Path
 ) -> None:

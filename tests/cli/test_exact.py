@@ -1,7 +1,5 @@
 """`audit-canary --exact`: a gate that ranks among a sample, and what needs all candidates."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.cli.conftest import Atdp, Leaky
@@ -49,20 +47,3 @@ def test_what_needs_all_candidates_is_refused_in_a_sample(atdp: Atdp, leaky: Lea
     assert ended.code == 2
     assert ended.err.count("\n") == 1
     assert option[-1].partition("=")[0] in ended.err if option[0] == "--set" else option[0] in ended.err
-
-
-@pytest.mark.ci
-def test_planting_says_where_an_audit_will_be_expensive(
-    atdp: Atdp, corpus: Path, checkpoint_folder: Path, shared: Path, tmp_path: Path
-) -> None:
-    def planted(tokenizer: Path, template: str) -> tuple[int | None, str]:
-        options = ["-o", tmp_path / "p.txt", "--manifest", tmp_path / "m.json", "--force", "--template", template]
-        ended = atdp("plant-canary", corpus, *options, "--tokenizer", tokenizer, "--json")
-        assert ended.code == 0
-        return ended.json["audit_nodes"], " ".join(ended.err.split())
-
-    nodes, said = planted(shared / "models" / "stories15M", "My PIN is {digits:6}")
-    assert nodes == 111_111
-    assert "111,111 positions a model" in said
-    assert planted(shared / "models" / "stories15M", "My PIN is {digits:5}")[0] is None
-    assert planted(checkpoint_folder, "My PIN is {digits:6}")[0] is None

@@ -141,25 +141,6 @@ def test_a_merged_adapter_is_a_whole_model_that_says_the_same(
     assert torch.allclose(logits, other, atol=1e-4)
 
 
-def test_there_must_be_an_adapter_to_merge(atdp: Atdp, checkpoint_folder: Path, corpus: Path) -> None:
-    ended = atdp("harden", checkpoint_folder, "--data", corpus, "--set", "run.merge-adapter=true", "--dry-run")
-    assert ended.code == 2
-    assert "no adapter to merge" in ended.err
-
-
-@pytest.mark.ci
-def test_an_adapter_without_its_model_says_so(
-    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    assert atdp("harden", checkpoint_folder, "--data", corpus, "-o", out, "--lora-rank", "1", *FEW).code == 0
-    config = json.loads((out / "adapter_config.json").read_text())
-    (out / "adapter_config.json").write_text(json.dumps(config | {"base_model_name_or_path": "gone/away"}))
-    ended = atdp("harden", out, "--data", corpus, "-o", tmp_path / "again", *FEW)
-    assert ended.code == 2
-    assert "gone/away" in ended.err
-
-
 @pytest.mark.ci
 @pytest.mark.parametrize("recipe", ["no-dp", "dp-sgd"])
 def test_layers_may_compute_in_bfloat16(

@@ -49,12 +49,6 @@ def test_the_short_help_has_the_main_options_and_counts_the_others(name: str) ->
     assert len(short.splitlines()) < 100
 
 
-def test_help_comes_back_whole_after_it_was_short() -> None:
-    first = said("detect", "--help-all")
-    said("detect", "--help")
-    assert said("detect", "--help-all") == first
-
-
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_bracket_of_a_help_text_is_taken_for_markup(name: str) -> None:
     _, whole, _ = said(name, "--help-all" if name in SHORT else "--help")

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from atdp_cli.cli.console import Bars
 from atdp_cli.cli.json_lines import EventLines, event_line, write_line
-from atdp_cli.events import ChoiceWarning, EpochDone, Event, RecordsRead, StageStarted, StepDone
+from atdp_cli.events import Event, RecordsRead
 from tests.cli.conftest import Atdp, Ended, Harden, Leaky
 
 LOW = ["--tier", "low-entity"]
@@ -67,11 +67,6 @@ def test_every_event_is_one_line_of_valid_json(event: Event) -> None:
             assert value == was
 
 
-def test_the_names_of_events() -> None:
-    assert len(Event.__subclasses__()) == len(NAMES)
-    assert {kind.name for kind in Event.__subclasses__()} == NAMES
-
-
 @pytest.mark.ci
 def test_harden_tells_every_step_in_its_order(harden: Harden) -> None:
     asked = ("--recipe", "atdp", "--epochs", 2, "--json", *LOW)
@@ -90,24 +85,6 @@ def test_harden_tells_every_step_in_its_order(harden: Harden) -> None:
     assert {step["steps"] for step in steps} == {reported.json["steps"]} == {8}
     assert [(actual[at]["epoch"], actual[at - 1]["step"]) for at in ends] == [(1, 4), (2, 8)]
     assert actual[ends[-1]]["all_tokens"] == pytest.approx(reported.json["perplexity"]["after"]["all"], rel=1e-3)
-
-
-def test_detect_and_redact_tell_how_many_records(atdp: Atdp, corpus: Path, tmp_path: Path) -> None:
-    plain = atdp("detect", corpus, *LOW)
-    reported = atdp("detect", corpus, *LOW, "--progress", "json")
-    assert reported.out == plain.out
-    assert events(reported)[-1] == {
-        "event": "records_read",
-        "schema_version": 1,
-        "task": "detect",
-        "done": 200,
-        "total": 200,
-    }
-    done = [event["done"] for event in events(reported)]
-    assert done == sorted(set(done))
-    redacted = atdp("redact", corpus, *LOW, "-o", tmp_path / "out.txt", "--progress", "json")
-    assert (redacted.code, redacted.out) == (0, "")
-    assert events(redacted)[-1]["done"] == 200
 
 
 def test_an_audit_tells_how_many_nodes(atdp: Atdp, leaky: Leaky) -> None:
@@ -160,37 +137,6 @@ def test_a_count_is_reported_ten_times_a_second_and_its_last_always() -> None:
     assert rows(lines)[-1]["done"] == 1000
 
 
-def test_what_waits_is_reported_before_what_follows_it() -> None:
-    lines: list[str] = []
-    reported = EventLines(lines.append, Clock())
-    step = StepDone(stage="a", step=1, steps=9, noise_multiplier=math.inf, tokens=4)
-    for event in (
-        read(1),
-        read(2),
-        StageStarted(stage="a", steps=9),
-        step,
-        read(3),
-        read(4),
-        read(1),
-        EpochDone(stage="a", epoch=1, epochs=1, all_tokens=math.nan, sensitive=None, other=2.5),
-        ChoiceWarning(what="engine", reason="loop"),
-    ):
-        reported.tell(event)
-    names = [(row["event"], row.get("done")) for row in rows(lines)]
-    assert names == [
-        ("records_read", 1),
-        ("records_read", 2),
-        ("stage_started", None),
-        ("step_done", None),
-        ("records_read", 4),
-        ("records_read", 1),
-        ("epoch_done", None),
-        ("choice_warning", None),
-    ]
-    assert rows(lines)[3]["noise_multiplier"] == "inf"
-    assert [rows(lines)[6][name] for name in ("all_tokens", "sensitive", "other")] == [None, None, 2.5]
-
-
 def test_bars_are_drawn_on_a_terminal_and_on_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -207,26 +153,6 @@ def test_bars_are_drawn_on_a_terminal_and_on_nothing_else(monkeypatch: pytest.Mo
 
     assert drawn(io.StringIO()) == ""
     assert "3/3" in drawn(Terminal())
-
-
-def test_off_a_terminal_a_long_task_says_every_ten_seconds_how_far_it_is(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = [100.0]
-    monkeypatch.setattr("atdp_cli.cli.console.time.monotonic", lambda: clock[0])
-    file = io.StringIO()
-    bars = Bars(Console(file=file, width=80))
-    for done in range(50, 101):
-        bars.advance("scoring", done, 100)
-        clock[0] += 0.5 if done < 60 else 2.0
-    bars.advance("reading", 7, None)
-    clock[0] += 11
-    bars.advance("reading", 9, None)
-    bars.stop()
-    lines = file.getvalue().splitlines()
-    assert lines[-1] == "reading: 9."
-    assert lines[0] == "scoring: 63 of 100."
-    assert [line.split()[1] for line in lines[:-1]] == [str(done) for done in range(63, 100, 5)]
 
 
 def test_events_go_nowhere_where_standard_error_is_closed(

@@ -137,30 +137,6 @@ def test_options_of_the_file_apply_where_the_command_line_is_silent(
     assert list(actual.values()) == ["high-contextual", "line", 8, 3, 1e-6, 0]
 
 
-@pytest.mark.ci
-def test_settings_act_on_a_file_as_on_a_name(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:
-    options = ["--data", corpus, "-o", tmp_path / "o", "--dry-run", "--json", "--recipe", run_file(tmp_path, {})]
-    ended = atdp("harden", checkpoint_folder, *options, "--epochs", "5", "--set", "mine.learning-rate=0.5")
-    (stage,) = ended.json["stages"]
-    assert (stage["epochs"], stage["noise_multipliers"][0]) == (5, 2.0)
-    assert "learning rate 0.5" in stage["optimizer"]
-    assert ended.json["recipe"] == "of my own"
-
-
-def test_account_takes_a_file_and_its_options(atdp: Atdp, tmp_path: Path) -> None:
-    file = run_file(tmp_path, {"delta": "1e-5", "jitter-seed": "9"})
-    options = ["account", "--recipe", file, "--records", "5000", "--json"]
-    assert atdp(*options).json["delta"] == 1e-5
-    assert atdp(*options, "--delta", "1e-7").json["delta"] == 1e-7
-    assert [stage["name"] for stage in atdp(*options).json["stages"]] == ["mine"]
-
-
-def test_a_file_cannot_be_joined(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:
-    ended = atdp("harden", checkpoint_folder, "--data", corpus, "--recipe", f"redacted+{run_file(tmp_path, {})}")
-    assert ended.code == 2
-    assert "is given alone, not joined by +" in ended.err
-
-
 def test_the_list_says_what_the_ledger_allows() -> None:
     """The claims, written down a second time by hand."""
     held = {row.recipe: (row.public, row.unknown) for row in recipe_summaries()}

@@ -182,20 +182,6 @@ def _valid(home: Path, lines: list[str]) -> Path:
     return path
 
 
-def test_two_runs_side_by_side(atdp: Atdp, out: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    shutil.copytree(out, other)
-    atdp("report", out, "--audit", tmp_path / "audit.json")
-    ended = atdp("report", out, "--compare", other)
-    assert ended.code == 0
-    assert max(map(len, ended.out.splitlines())) <= 80
-    marked = [line for line in ended.out.splitlines() if "≠" in line]
-    assert any("audit" in line for line in marked)
-    assert not any("recipe" in line for line in marked)
-    page = page_of(atdp("report", out, "--compare", other, "--html").out)
-    assert "≠" in page.text
-
-
 def test_it_needs_no_torch(out: Path) -> None:
     code = (
         "import sys; from atdp_cli.cli.app import run; "

@@ -80,26 +80,6 @@ def test_a_run_publishes_what_it_had_and_nothing_else(
         assert any("Poisson" in assumption for assumption in guarantee["assumptions"]) <= ("sampling" in had)
 
 
-def test_an_earlier_report_is_shown_by_what_its_stages_say(harden: Harden, atdp: Atdp, tmp_path: Path) -> None:
-    """Versions before wrote an engine, a source of noise and an accountant for every run."""
-    asked = ("--recipe", "redacted", "--checkpoint-history", "public", "--epochs", 1, "--max-records", 60)
-    assert harden(*asked, "--tier", "high-contextual").code == 0
-    path = tmp_path / "out" / "privacy_report.json"
-    report = json.loads(path.read_text()) | {
-        "engine": "ghost",
-        "engine_check": "agreed with clipping one record at a time, on random tokens, before the first step",
-        "noise_source": "AES-256-CTR keyed by the operating system",
-        "floating_point": "The noise is added in floating point.",
-    }
-    for guarantee in report["guarantees"]:
-        guarantee["accountant"] = "PLD (dp-accounting 0.6.0, grid 0.001)"
-    path.write_text(json.dumps(report))
-    for option in ("--html", "--markdown", "-v"):
-        shown = atdp("report", path, *(() if option == "-v" else (option,)))
-        assert shown.code == 0, shown.err
-        assert not reported(prose(shown.out)), option
-
-
 @pytest.mark.ci
 def test_the_json_lists_each_stage_as_it_was_trained_and_again_when_the_run_is_over(
     harden: Harden, tmp_path: Path

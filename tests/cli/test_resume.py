@@ -97,20 +97,3 @@ def test_a_disk_that_is_full_at_any_file_leaves_what_can_be_resumed(
     assert ended(started([*line, "--resume"], tmp_path)) == 0, (tmp_path / "log").read_text()
     if left.exists() or code == 0:
         check_done(tmp_path, 1)
-
-
-def test_options_that_make_no_sense(atdp: Atdp, line: list[object], tmp_path: Path) -> None:
-    for minutes in ("-1", "nan"):
-        refused = atdp(*line, "-o", tmp_path / OUT, "--set", f"run.checkpoint-every={minutes}")
-        assert refused.code == 2
-        assert "checkpoint-every" in refused.err
-    assert not list(tmp_path.iterdir())
-
-
-def test_what_is_no_run_is_not_resumed(atdp: Atdp, line: list[object], tmp_path: Path) -> None:
-    (tmp_path / f"{OUT}.partial").mkdir()
-    (tmp_path / f"{OUT}.partial" / "thesis.txt").write_text("kept")
-    refused = atdp(*line, "-o", tmp_path / OUT, "--resume")
-    assert refused.code == 2
-    assert "not written by atdp" in refused.err
-    assert (tmp_path / f"{OUT}.partial" / "thesis.txt").read_text() == "kept"

@@ -187,12 +187,6 @@ def test_undo_takes_back_this_sessions_terms_and_nothing_else(answer: Answer, qu
     assert allow.read_text() == "# ours\nBerlin\nOmar Haddad\n"
 
 
-def test_the_last_decision_can_be_undone(answer: Answer, queue: Path) -> None:
-    ended = answer(queue, typed="k\n" * 5 + "k\nu\ns\n\nk\n")
-    assert decisions(queue) == [KEPT] * 4 + [SKIPPED]
-    assert "That was the last sentence." in ended.err
-
-
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
@@ -232,19 +226,6 @@ def test_without_its_corpus_all_but_dropping_works(answer: Answer, queue: Path, 
     assert (tmp_path / "queue.allow.txt").read_text() == "48213377\n"
     assert "--allow" in ended.err
     assert answer(queue, "--data", tmp_path / "nowhere.txt").code == 2
-
-
-def test_a_corpus_from_standard_input_is_named_later(
-    atdp: Atdp, answer: Answer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, corpus = tmp_path / "q.jsonl", tmp_path / "mail.txt"
-    corpus.write_text(TEXT)
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
-    assert atdp("detect", "-", *LOW, "--review", path, "--set", "run.review-share=1").code == 0
-    assert "--data" in answer(path, typed="d 1\n").err
-    assert answer(path, "--data", corpus, typed="d 1\nk\n").code == 0
-    assert (tmp_path / "q.allow.txt").read_text() == "emma.clarke@example.org\n"
-    assert answer(path, "--data", "-").code == 2
 
 
 def test_the_commands_that_a_review_names_have_the_settings_of_its_detector(

@@ -5,28 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Atdp, Harden, detector
-
-
-def test_redact_leaves_a_stated_label_and_no_other_mention(atdp: Atdp, tmp_path: Path) -> None:
-    corpus = tmp_path / "chat.txt"
-    corpus.write_text("MARIA: I am Emma Clarke.\n")
-    outputs = []
-    for number, options in enumerate(([], detector(tmp_path, speaker_labels=["MARIA", "TOM"]))):
-        out = tmp_path / f"{number}.txt"
-        assert atdp("redact", corpus, "-o", out, "--tier", "low-entity", *options).code == 0
-        outputs.append(out.read_text())
-    assert "MARIA" not in outputs[0]
-    assert outputs[1].startswith("MARIA: ")
-    assert "Emma" not in outputs[1]
-
-
-def test_what_is_no_label_is_refused_without_a_record(atdp: Atdp, tmp_path: Path) -> None:
-    corpus = tmp_path / "chat.txt"
-    corpus.write_text("hi\n")
-    ended = atdp("detect", corpus, *detector(tmp_path, speaker_labels=["USR", "", "ACT"]))
-    assert ended.code == 2
-    assert "detector.toml: speaker_labels has ''" in ended.err
+from tests.cli.conftest import Harden, detector
 
 
 @pytest.mark.ci

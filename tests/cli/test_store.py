@@ -59,42 +59,6 @@ def test_another_tier_and_redact_read_the_store(atdp: Atdp, corpus_file: Path, t
     assert read[0].texts == 4 * len(LINES)
 
 
-def test_a_line_that_changed_is_read_again(atdp: Atdp, corpus_file: Path, tmp_path: Path, read: list[Any]) -> None:
-    out = tmp_path / "spans.jsonl"
-    atdp("detect", corpus_file, "-o", out)
-    corpus_file.write_text("A new line about Maria.\n" + corpus_file.read_text())
-    assert atdp("detect", corpus_file, "-o", out, "--force", "--set", "run.workers=1").code == 0
-    assert read[0].texts == len(LINES) + 1
-
-
-def test_the_store_goes_where_it_is_told(atdp: Atdp, corpus_file: Path, tmp_path: Path, read: list[Any]) -> None:
-    folder = tmp_path / "elsewhere.private"
-    for _ in range(2):
-        assert atdp("detect", corpus_file, "--store", folder, "--json").code == 0
-    assert read[0].texts == len(LINES)
-    assert (folder / SPANS.database).is_file()
-    assert not (tmp_path / "mail.txt.private").exists()
-
-
 def test_no_store_leaves_nothing_behind(atdp: Atdp, corpus_file: Path, tmp_path: Path) -> None:
     assert atdp("detect", corpus_file, "--json", "--store", "none").code == 0
     assert [file.name for file in tmp_path.iterdir()] == ["mail.txt"]
-
-
-def test_a_store_that_cannot_be_used_is_reported_and_not_used(atdp: Atdp, corpus_file: Path, tmp_path: Path) -> None:
-    (tmp_path / "mail.txt.private").write_text("a file")
-    ended = atdp("detect", corpus_file, "--json")
-    assert ended.code == 0
-    assert ended.json["records"] == len(LINES)
-    assert ended.err.count("span store: ") == 1
-    assert "without it and not kept" in ended.err
-
-
-def test_rows_that_are_skipped_are_skipped_again(atdp: Atdp, tmp_path: Path, read: list[Any]) -> None:
-    corpus = tmp_path / "chats.csv"
-    corpus.write_text("id,text\na,Mail Emma Clarke.\nbad\nb,Nothing here.\n")
-    for run in range(2):
-        ended = atdp("redact", corpus, "-o", tmp_path / "out.csv", "--skip-bad", "--json", "--force")
-        assert (ended.json["records"], ended.json["skipped"]) == (2, 1)
-        assert (tmp_path / "out.csv").read_text().splitlines()[0] == "id,text", run
-    assert read[0].texts == 2

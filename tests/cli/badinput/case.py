@@ -81,27 +81,6 @@ def change(name: str, **members: Any) -> Make:
     return make
 
 
-def cut(name: str, share: float = 0.5) -> Make:
-    """Leave off the end of a file."""
-
-    def make(place: Path) -> None:
-        data = (place / name).read_bytes()
-        (place / name).write_bytes(data[: int(len(data) * share)])
-
-    return make
-
-
-def flip(name: str, at: int) -> Make:
-    """Flip the highest bit of one byte."""
-
-    def make(place: Path) -> None:
-        data = bytearray((place / name).read_bytes())
-        data[at] ^= 0x80
-        (place / name).write_bytes(bytes(data))
-
-    return make
-
-
 def safetensors(header: object, data: bytes = b"", length: int | None = None) -> bytes:
     """A file whose header says what it likes."""
     text = (header if isinstance(header, str) else json.dumps(header)).encode()

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.cli.badinput.case import Case, Make, both, cases, change, cut, line, link, remove, safetensors, tensor, write
+from tests.cli.badinput.case import Case, Make, both, cases, change, line, link, safetensors, tensor, write
 
 HARDEN = line("harden model --data corpus.txt -o out -q")
 
@@ -42,29 +42,13 @@ def same_number(place: Path) -> None:
 
 NO_JSON = "model/config.json is not valid JSON"
 NO_MODEL = "cannot be loaded as a language model (RuntimeError)"
-NO_CONFIGURATION = "model has no config.json"
 
 CASES = (
     *cases(
         HARDEN,
         {
-            "configuration missing": (NO_CONFIGURATION, remove("model/config.json")),
-            "configuration cut": (NO_JSON, cut("model/config.json")),
             "configuration not UTF-8": (NO_JSON, write("model/config.json", b'{"a": "\xff"}')),
             "configuration nested 100,000 deep": (NO_JSON, write("model/config.json", nested(100_000))),
-            "configuration a link to itself": (NO_CONFIGURATION, link("model/config.json", "config.json")),
-            "configuration a folder": (
-                NO_CONFIGURATION,
-                both(remove("model/config.json"), lambda place: (place / "model/config.json").mkdir()),
-            ),
-            "configuration of a number of 5,000 digits": (
-                NO_JSON,
-                write("model/config.json", '{"n_layer": 1' + "0" * 5000 + "}"),
-            ),
-            "code of its own in the configuration": (
-                "model/config.json asks for code of its own (auto_map)",
-                change("model/config.json", auto_map={"AutoModel": "evil.Model"}),
-            ),
             "a kernel of the hub": (
                 "model/config.json asks for a kernel of the hub",
                 change("model/config.json", attn_implementation="kernels-community/evil"),
@@ -72,10 +56,6 @@ CASES = (
             "quantised weights": (
                 "model/config.json says that the weights are quantised",
                 change("model/config.json", quantization_config={"quant_method": "bitsandbytes"}),
-            ),
-            "model type unknown": (
-                "cannot be loaded as a language model (ValueError)",
-                change("model/config.json", model_type="nobody-knows"),
             ),
             "model type a number": (
                 "cannot be loaded as a language model (ValueError)",
@@ -107,19 +87,11 @@ CASES = (
                 NO_MODEL,
                 tensor("transformer.wte.weight", lambda weight: weight[:100]),
             ),
-            "tokenizer larger than embedding and configuration": (
-                "model: the tokenizer has 400 tokens, the model embeds",
-                both(
-                    tensor("transformer.wte.weight", lambda weight: weight[:100]),
-                    change("model/config.json", vocab_size=100),
-                ),
-            ),
         },
     ),
     *cases(
         AUDIT,
         {
-            "configuration a list": ("model/config.json holds no JSON object", write("model/config.json", "[]")),
             "code of its own deep in the configuration": (
                 "model/config.json asks for code of its own (auto_map)",
                 change("model/config.json", text_config={"auto_map": {"AutoConfig": "evil.C"}}),
@@ -134,11 +106,6 @@ CASES = (
     *cases(
         PLANT,
         {
-            "code of its own in the tokenizer": (
-                "model/tokenizer_config.json asks for code of its own",
-                change("model/tokenizer_config.json", auto_map={"AutoTokenizer": ["evil.T", None]}),
-            ),
-            "tokenizer cut": ("model: the tokenizer cannot be read", cut("model/tokenizer.json")),
             "tokenizer of another kind": (
                 "model: the tokenizer cannot be read",
                 write("model/tokenizer.json", '{"model": {"type": "Magic"}}'),
@@ -154,22 +121,6 @@ CASES = (
         line("harden loop --data corpus.txt -o out"),
         "loop is no folder",
         link("loop", "loop"),
-    ),
-    Case(
-        "two links in a circle for a model",
-        line("audit-canary a --canary 493021"),
-        "a is no folder",
-        both(link("a", "b"), link("b", "a")),
-    ),
-    Case(
-        "a name of 5,000 letters for a model",
-        ("harden", "m" * 5000, "--data", "corpus.txt", "-o", "out"),
-        "mmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmm",
-    ),
-    Case(
-        "a name of two lines for a model",
-        ("harden", "a\nb\x1b[2J", "--data", "corpus.txt", "-o", "out"),
-        "a\\nb\\x1b[2J is no folder",
     ),
     *cases(
         line("harden adapter --data corpus.txt -o out -q"),

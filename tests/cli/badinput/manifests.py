@@ -36,26 +36,10 @@ CASES = (
     *cases(
         AUDIT,
         {
-            "manifest cut": ("malformed at the file: Invalid JSON", write("m.json", json.dumps(MANIFEST)[:-30])),
-            "manifest a pickle": ("malformed at the file: Invalid JSON", write("m.json", b"\x80\x04cos\nsystem\n.")),
             "manifest a link to itself": (
                 "The canary manifest m.json cannot be read: Too many",
                 link("m.json", "m.json"),
             ),
-            "manifest nested 100,000 deep": ("malformed at the file: Invalid JSON", write("m.json", "[" * 100_000)),
-            "manifest of another version": (
-                "malformed at schema_version: Input should be 1",
-                manifest({}, schema_version=7),
-            ),
-            "manifest whose secret is not its template's": ("malformed at the file", manifest({"secret": [SECRET]})),
-            "manifest with a place twice": ("malformed at the file: Two repeats share a position", manifest({}, {})),
-            "manifest with tokens below zero": ("malformed at canaries.0.token_ids.0", manifest({"token_ids": [-1]})),
-            "manifest with more repeats than records": (
-                "malformed at records: Input should be greater than 0",
-                manifest({}, records=0),
-            ),
-            "manifest that says more repeats than places": ("malformed at the file", manifest({"repeats": 2})),
-            "manifest with a template without a slot": ("malformed at the file", manifest({}, template=SECRET)),
             "manifest of a pool without end": (
                 "malformed at the file",
                 manifest({"secret": ["1" * 400]}, template="{digits:400}"),
@@ -63,32 +47,10 @@ CASES = (
         },
     ),
     Case(
-        "manifest without end",
-        line("audit-canary model --manifest /dev/zero"),
-        "The canary manifest /dev/zero cannot be read: Not a",
-    ),
-    Case(
-        "manifest to plant from, cut",
-        (*PLANT, "--from", "from.json"),
-        "malformed at the file: Invalid JSON",
-        write("from.json", "{"),
-    ),
-    Case(
         "choices that hold a line twice",
         (*PLANT, "--template", "{choice:c.txt}"),
         "The file of choices c.txt holds a line twice",
         write("c.txt", f"{SECRET}\n" * 2),
-    ),
-    Case("choices without end", (*PLANT, "--template", "{choice:/dev/zero}"), "/dev/zero is not a regular file"),
-    Case(
-        "slot of no length",
-        (*PLANT, "--template", "{digits:0}"),
-        "A slot of the canary template has no usable length: it",
-    ),
-    Case(
-        "slot of an unknown kind",
-        (*PLANT, "--template", "{runes:4}"),
-        "The canary template has a slot of unknown kind 'runes'",
     ),
     Case("canaries by the billion", (*PLANT, "--count", "1000000000"), "1000000000 canaries cannot be planted"),
     Case(
@@ -107,22 +69,9 @@ CASES = (
         },
     ),
     Case(
-        "baseline without end",
-        (*AUDIT, "--baseline", "/dev/zero"),
-        "The baseline /dev/zero cannot be read: Not a regular",
-        manifest({}),
-    ),
-    Case(
         "two reports in one file",
         (*AUDIT, "--junit", "a.xml", "--sarif", "./a.xml"),
         "Two of the files to write are the same",
-        manifest({}),
-    ),
-    Case("attacks unknown", (*AUDIT, "--attacks", "telepathy"), "There is no attack 'telepathy'", manifest({})),
-    Case(
-        "relearning without text",
-        (*AUDIT, "--attacks", "relearning"),
-        "Relearning fine-tunes a copy of the model on other",
         manifest({}),
     ),
 )

@@ -30,7 +30,7 @@ BASES = {
     "decoy": line("decoy corpus.txt --spans spans.jsonl -o decoyed --force"),
     "plant-canary": line("plant-canary corpus.txt -o planted.txt --manifest canaries.json --tokenizer model --force"),
     "audit-canary": ("audit-canary", "model", "--canary", "My ID is 49"),
-    "audit-corpus": line("audit-corpus model --data corpus.txt --eval-data held-out.txt --spans spans.jsonl"),
+    "audit-corpus": line("audit-corpus model --data corpus.txt --eval-data held-out.txt --store none"),
     "account": line("account --sample-rate 0.1 --noise-multiplier 1 --steps 9"),
 }
 """A command line that is right, and whose numbers are then replaced."""
@@ -39,7 +39,7 @@ ITS_OWN = {
     ("account", "epochs"): RECIPE,
     ("account", "batch_size"): RECIPE,
     ("account", "records"): RECIPE,
-    ("account", "target_epsilon"): line("account --sample-rate 0.1 --steps 9 --solve noise"),
+    ("account", "target_epsilon"): line("account --sample-rate 0.1 --steps 9 --solve noise --target-epsilon 2"),
     ("harden", "review_share"): (
         *line("harden model --data corpus.txt -o out --dry-run --store none"),
         "--review-each-epoch",
@@ -128,6 +128,16 @@ def test_every_command_with_numbers_is_swept() -> None:
         "steps",
         *NUMBERS_AS_TEXT,
     }
+
+
+@pytest.mark.parametrize("command", [*BASES.values(), *ITS_OWN.values(), BARE], ids=" ".join)
+def test_without_a_number_the_command_line_is_right(
+    command: tuple[str, ...], place: Path, atdp: Atdp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the sweep would test nothing: whatever the number, the line would be refused."""
+    monkeypatch.chdir(place)
+    ended = atdp(*command)
+    assert ended.code in ENDED.get(command[0], {0}) - {2}, ended.err
 
 
 @pytest.mark.one_in(14)
