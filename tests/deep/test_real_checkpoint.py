@@ -31,16 +31,3 @@ def test_stories15m_over_300_chats(atdp: Atdp, shared: Path, tmp_path: Path) -> 
     tokens = AutoTokenizer.from_pretrained(tmp_path / "o")("Hello", return_tensors="pt")["input_ids"]
     written = loaded.generate(tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=5, do_sample=False)
     assert written.shape[1] == tokens.shape[1] + 5
-
-
-@pytest.mark.deep
-def test_a_random_secret_is_never_found_in_a_model_that_did_not_see_it(atdp: Atdp, tmp_path: Path) -> None:
-    """Twelve null runs at alpha = 0.01: more than two failures have a chance of 2e-4."""
-    quickstart = Path(__file__).parents[2] / "examples" / "quickstart"
-    failed = 0
-    for number in range(12):
-        manifest = tmp_path / f"{number}.json"
-        plant = ["plant-canary", quickstart / "corpus.txt", "-o", tmp_path / "p.txt", "--manifest", manifest, "--force"]
-        assert atdp(*plant, "--tokenizer", quickstart / "checkpoint").code == 0
-        failed += atdp("audit-canary", quickstart / "checkpoint", "--manifest", manifest).code == 1
-    assert failed <= 2

@@ -15,13 +15,13 @@ import torch
 from atdp_cli.hardening import model as harden_model
 from atdp_cli.model.checkpoint import load_checkpoint, save_checkpoint
 from atdp_cli.privacy.rng import insecure_stream
-from atdp_cli.training import noise, trainer
+from atdp_cli.training import noise
 from atdp_cli.training.clip import ghost
 from atdp_cli.training.clip.self_check import random_record
 from atdp_cli.training.noise import COPIED_AT_ONCE, normals
 from tests.hardening.conftest import place
 from tests.hardening.resumption import Place, broken_up, equal, finished, weights
-from tests.otherdevice import DeviceTensor, counted, register
+from tests.otherdevice import counted, register
 
 __all__ = ["place"]
 
@@ -107,29 +107,3 @@ def test_noise_on_the_cpu_is_noticed(place: Place, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(noise, "normals", lambda stream, count, device=None: drawn(stream, count))
     with pytest.raises(RuntimeError, match="same device"):
         finished(place.request("atdp"))
-
-
-@pytest.mark.usefixtures("elsewhere")
-def test_a_mask_on_the_cpu_is_noticed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    moved = torch.Tensor.to
-
-    def left_behind(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        mask = tensor.dtype == torch.bool or (tensor.dtype == torch.int64 and set(tensor.flatten().tolist()) == {0, 1})
-        return tensor if mask and not isinstance(tensor, DeviceTensor) else moved(tensor, *args, **kwargs)
-
-    monkeypatch.setattr(torch.Tensor, "to", left_behind)
-    with pytest.raises(RuntimeError, match="same device"):
-        finished(place.request("no-dp"))
-
-
-@pytest.mark.usefixtures("elsewhere")
-def test_the_state_of_an_optimizer_on_the_cpu_is_noticed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    def left_behind(optimizer: torch.optim.Optimizer, tensors: dict[str, torch.Tensor]) -> None:
-        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-        for key, value in tensors.items():
-            index, name = key.split(".", 1)
-            optimizer.state[parameters[int(index)]][name] = value
-
-    monkeypatch.setattr(trainer, "restore_optimizer", left_behind)
-    with pytest.raises(RuntimeError, match="same device"):
-        broken_up(place.request("no-dp", checkpoint_every=1e-9), lambda session: 3 if session == 0 else None)

@@ -29,7 +29,7 @@ from atdp_cli.training.recipe import (
     reads_reference,
 )
 from atdp_cli.training.solve import planned_epsilon, solve_noise
-from atdp_cli.training.stage_options import SETTINGS, apply_settings, parse_setting, stage_options, stage_setting
+from atdp_cli.training.stage_options import SETTINGS, apply_settings, parse_setting, stage_setting
 from tests.privacy.relations import plain
 from tests.training.stages import trained
 
@@ -164,17 +164,6 @@ def test_what_code_builds_wrong_is_refused_in_one_line(make: Callable[[], object
     with pytest.raises(UsageError) as caught:
         make()
     assert str(caught.value).startswith(message)
-
-
-def test_bare_options_are_fields_with_their_help() -> None:
-    rows = stage_options()
-    assert {name: row.type for name, row in rows.items()} == {
-        **{"epochs": int, "learning-rate": float, "batch-size": int, "unflagged-weight": str, "target-share": float},
-        **{"noise-multiplier": float, "clip-norm": float, "sigma-growth": float, "jitter": str, "sigma-max": float},
-    }
-    assert set(rows) < set(SETTINGS)
-    assert all(row.help for row in rows.values())
-    assert all(row.option.panel in ("Training", "Privacy") for row in rows.values() if row.option.flag)
 
 
 def test_an_optimizer_takes_its_settings_in_any_order() -> None:

@@ -1,24 +1,17 @@
 """Which records share a forward pass, and that it changes nothing."""
 
-import random
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import PreTrainedTokenizerFast
 
-from atdp_cli.model.windows import Marks, encode_windows
 from atdp_cli.training.clip import ghost
 from atdp_cli.training.clip.batches import (
     MAX_PADDING,
     MIN_WIDTH,
     PhysicalBatch,
-    collate,
     padded_width,
     split,
     split_by_length,
@@ -27,8 +20,7 @@ from atdp_cli.training.clip.ghost import capture
 from atdp_cli.training.clip.ghost_norm import add_weighted
 from atdp_cli.training.clip.layer_rules import trained_layers
 from atdp_cli.training.gradients import gradient_sum
-from atdp_cli.training.objective import Example
-from tests.training.clipping.models import Target, build, record, relative
+from tests.training.clipping.models import build, record, relative
 
 LONGEST = 256
 samples = st.lists(st.lists(st.integers(2, 20), max_size=3), max_size=12)
@@ -78,40 +70,12 @@ def test_a_window_is_padded_by_an_eighth_or_to_a_multiple_of_eight(length: int, 
     assert len({padded_width(unpadded, 4096) for unpadded in range(1, 4097)}) < 70
 
 
-def _chats(shared: Path) -> list[Example]:
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(shared / "models" / "stories15M")
-    lines = (shared / "data" / "abcd" / "valid.txt").read_text(encoding="utf-8").splitlines()[:600]
-    examples = []
-    for row, line in enumerate(lines):
-        windows = encode_windows(tokenizer, row, line, Marks(), context=64, max_windows=4)
-        examples.append(Example(windows, tuple(np.ones(len(window.token_ids), np.float32) for window in windows)))
-    return examples
-
-
-def test_little_of_real_chats_is_padding(shared: Path) -> None:
-    examples = _chats(shared)
-    cells = real = 0
-    for seed in range(10):
-        sample = random.Random(seed).sample(examples, 64)
-        cells += sum(batch.input_ids.numel() for batch in split(sample, 4096, 64))
-        real += sum(len(window.token_ids) for example in sample for window in example.windows)
-    assert real > 0.75 * cells
-
-
 @given(st.lists(st.integers(2, 100), min_size=1, max_size=40), st.integers(1, 4096))
 def test_batches_by_length_are_at_most_a_quarter_padding(lengths: list[int], tokens: int) -> None:
     sample = [record(length, seed=seed) for seed, length in enumerate(lengths)]
     for batch in split_by_length(sample, tokens):
         real = sum(lengths[row] for row in batch.records)
         assert real >= (1 - MAX_PADDING) * batch.input_ids.numel()
-
-
-def test_batches_by_length_are_fewer(shared: Path) -> None:
-    examples = _chats(shared)
-    made = [random.Random(seed).sample(examples, 16) for seed in range(20)]
-    by_shape = sum(len(list(split(sample, 4096, 64))) for sample in made)
-    by_length = sum(len(list(split_by_length(sample, 4096))) for sample in made)
-    assert by_length < 0.6 * by_shape
 
 
 @pytest.mark.parametrize("architecture", ["GPT-2", "Llama", "T5"])
@@ -132,28 +96,6 @@ def test_the_order_of_the_sample_changes_no_sum() -> None:
     permuted = ghost.clipped_sum(model, [sample[row] for row in order], 0.05, tokens=40, positions=False)
     assert permuted.norms.tolist() == pytest.approx(actual.norms[order].tolist(), rel=1e-6)
     assert relative(permuted.gradient, actual.gradient) <= 1e-6
-
-
-@pytest.mark.parametrize("architecture", ["Llama", "Gemma-3", "OPT", "Bloom"])
-@pytest.mark.parametrize("target", ["full", "all"])
-def test_a_batch_padded_on_the_left(architecture: str, target: Target) -> None:
-    """Nothing here makes one; yet what lies on either side of a window has no part in its gradient."""
-    model = build(architecture, target=target)
-    right = collate([record(9, seed=1), record(6, seed=2)], [0, 1])
-    assert right.attention_mask is not None
-    left = replace(
-        right,
-        input_ids=rolled(right.input_ids),
-        attention_mask=rolled(right.attention_mask),
-        weights=rolled(right.weights.clone()),
-    )
-    first, second = gradients(model, right), gradients(model, left)
-    assert relative(second, first) <= 1e-5
-
-
-def rolled(values: torch.Tensor) -> torch.Tensor:
-    """The second row's padding, of 3 tokens, put before it."""
-    return torch.stack([values[0], values[1].roll(3)])
 
 
 def gradients(model: Any, batch: PhysicalBatch) -> list[torch.Tensor]:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from torch.nn import functional as F
 
 from atdp_cli.errors import InputError
 from atdp_cli.events import ignore
-from atdp_cli.model.checkpoint import load_checkpoint
 from atdp_cli.training.clip import ghost, ghost_norm, opacus, per_record
 from atdp_cli.training.clip import select as selection
 from atdp_cli.training.clip.engine import ClippedSum, trainable
@@ -154,13 +152,6 @@ def test_no_fine_tuned_model_is_refused(architecture: str) -> None:
         assert select_engine(sharpened(architecture, seed), "auto", ignore).name == "ghost"
 
 
-@pytest.mark.deep
-@pytest.mark.parametrize("architecture", ISSUE)
-def test_none_of_two_hundred_fine_tuned_models_is_refused(architecture: str) -> None:
-    for seed in range(2, 22):
-        assert select_engine(sharpened(architecture, seed), "auto", ignore).name == "ghost"
-
-
 def saturated(draw: int) -> Any:
     """A Llama whose attention takes all but one token, where small errors of a score decide which one."""
     model = build("Llama")
@@ -251,17 +242,3 @@ def test_large_models_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
     assert max(together) <= max(1000, largest)
     per_part = 4  # one in fp64, one in fp32, two of single records
     assert sum(together) == per_part * whole
-
-
-@pytest.mark.deep
-def test_fine_tunes_of_a_real_checkpoint_are_not_refused(shared: Path) -> None:
-    for seed in range(3):
-        model = load_checkpoint(shared / "models" / "stories15M").model.eval()
-        optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
-        ids = torch.randint(0, 4000, (4, 64), generator=torch.Generator().manual_seed(seed))
-        for _ in range(15):
-            loss = F.cross_entropy(model(ids).logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-            optimizer.zero_grad()
-        assert select_engine(model, "auto", ignore).name == "ghost"
