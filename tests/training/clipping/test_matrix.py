@@ -1,7 +1,7 @@
 """The ghost engine against `per-record` in fp64, over a covering array: any two values of any two axes meet.
 
-Left padding is not an axis: the engines form their batches themselves and pad on the right. A batch of one record is the axis `tokens`. "recomputed" puts every layer in training
-mode, since in eval mode transformers recomputes nothing.
+Left padding is not an axis: the engines form their batches themselves and pad on the right. A batch of one record is
+the axis `tokens`. "recomputed" puts every layer in training mode, since in eval mode transformers recomputes nothing.
 """
 
 import copy
