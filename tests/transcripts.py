@@ -93,7 +93,7 @@ INTERRUPTED = frozenset({"review queue.jsonl --json"})
 
 MARKS = (
     (re.compile(r"[^\n]+: [\d,]+ of [\d,]+\.\n"), ""),
-    (re.compile(r"\babout(\s+)\d+\.\d GB of memory"), r"about\1N GB of memory"),
+    (re.compile(r"\babout(\s+)[\d.,]+(\s+)GB(\s+)of(\s+)memory"), r"about\1N\2GB\3of\4memory"),
     (re.compile(r" steps in \d+ s\."), " steps in N s."),
     (re.compile(r"\b\d{3}\.\d\d\b"), "NNN.NN"),
     (re.compile(r"(│ (?:before|after) +│) \d\.\d\d( +│) \d\.\d\d( +│) \d\.\d\d"), r"\1 N.NN\2 N.NN\3 N.NN"),

@@ -138,14 +138,6 @@ def test_a_run_that_fails_is_named(experiment: Experiment, in_this_process: None
         list(run_nodes(experiment, nodes_of(systems, 2), workers=1))
 
 
-def test_how_much_is_held_out(experiment: Experiment) -> None:
-    prepare(replace(experiment, held_out_every=4))
-    sizes = [len((experiment.out / name).read_text().splitlines()) for name in ("train.txt", "valid.txt")]
-    assert sizes == [75, 25]
-    with pytest.raises(UsageError, match="held_out_every"):
-        replace(experiment, held_out_every=1)
-
-
 @pytest.mark.parametrize(("setting", "flagged"), [("missed", 0), ("no-miss", 8)])
 def test_the_detector_never_or_always_sees_the_canaries(
     experiment: Experiment, setting: Setting, flagged: int, in_this_process: None
@@ -165,24 +157,3 @@ def test_the_detector_never_or_always_sees_the_canaries(
         for key, spans in seen.items()
     )
     assert covered == flagged
-
-
-@pytest.mark.ci
-def test_listed_terms_are_not_sensitive(experiment: Experiment, tmp_path: Path, in_this_process: None) -> None:
-    name = "Emma Clarke"
-    (tmp_path / "allow.txt").write_text(f"{name}\n", encoding="utf-8")
-    listed = replace(experiment, allow=(tmp_path / "allow.txt",), out=tmp_path / "listed", seeds=1)
-    flagged = [_flagged(variant, name) for variant in (replace(experiment, seeds=1), listed)]
-    assert flagged[0] > 0
-    assert flagged[1] == 0
-
-
-def _flagged(experiment: Experiment, name: str) -> int:
-    """Records that begin with the name and have it flagged, in what was planted in the first seed."""
-    prepare(experiment)
-    [node] = run_nodes(experiment, nodes_of([system_of("base")], 1), workers=1)
-    lines = (experiment.folder(1) / "planted.txt").read_text().splitlines()
-    private = beside(folder_of(experiment, node), PRIVATE)
-    actual = [json.loads(line) for line in (private / "spans.jsonl").read_text().splitlines()[: len(lines)]]
-    starting = [entry for entry in actual if lines[int(entry["id"]) - 1].startswith(name)]
-    return sum(any(span["start"] < len(name) for span in entry["spans"]) for entry in starting)

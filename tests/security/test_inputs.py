@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from types import FrameType
 
@@ -112,15 +113,13 @@ READING = {
     "recipe of a run": line("harden model --data corpus.txt -o out --recipe X.toml"),
     "data": line("harden model --data X.txt -o out --tier low-entity"),
     "held-out text": line("harden model --data corpus.txt --eval-data X.txt -o out --tier low-entity"),
-    "checkpoint_history ledger": line("harden model --data corpus.txt -o out --checkpoint-history-ledger X"),
     "queue": line("review X"),
     "audit": line("report . --audit X"),
     "other text": line("audit-canary model --canary ID493021 --attacks relearning --other-text X"),
 }
 
 
-@pytest.mark.parametrize("what", IRREGULAR)
-@pytest.mark.parametrize("role", READING)
+@pytest.mark.parametrize(("role", "what"), [*product(READING, ["fifo", "device"]), *product(["corpus"], IRREGULAR)])
 def test_what_is_no_regular_file_is_refused_at_once(
     role: str, what: str, place: Path, atdp: Atdp, bounded: None
 ) -> None:
@@ -130,14 +129,6 @@ def test_what_is_no_regular_file_is_refused_at_once(
     ended = atdp(*READING[role])
     assert (ended.code, ended.err.count("\n")) == (2, 1), ended.err
     assert "Traceback" not in ended.err
-
-
-@pytest.mark.parametrize("packed", [False, True])
-def test_a_link_to_a_regular_file_is_read(packed: bool, place: Path) -> None:
-    name = "link.txt.gz" if packed else "link.txt"
-    (place / "real").write_bytes(gzip.compress(b"a\n") if packed else b"a\n")
-    (place / name).symlink_to("real")
-    assert [text for _, text, _ in read_lines(place / name)] == ["a"]
 
 
 def piped(place: Path, *command: str, given: str = "Anna met Omar.\n") -> "subprocess.CompletedProcess[str]":
@@ -355,27 +346,6 @@ def test_two_writers_of_one_file_leave_one_of_them(place: Path, atdp: Atdp) -> N
     ended = atdp("redact", "c.txt", "--spans", "s.jsonl", "-o", "out", "--store", "none")
     assert ended.code == 2
     assert "exists" in ended.err
-
-
-CARDS = {
-    "nested": "---\nlicense: " + "[" * 3000 + "\n---\n",
-    "empty number": "---\nlicense: !!int ''\n---\n",
-    "no truth": "---\nlicense: !!bool maybe\n---\n",
-    "no time": "---\nlicense: !!timestamp never\n---\n",
-    "a long number": "---\nlicense: " + "9" * 10_000 + "\n---\n",
-    "unhashable": "---\n? [a]\n: b\n---\n",
-    "line feeds": "---" + "\n" * (1 << 20) + "x",
-    "references": "---\na: &a [x,x,x,x,x,x,x,x,x]\n"
-    + "".join(f"{b}: &{b} [{','.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True))
-    + "license: *i\n---\n",
-    "no text": "---\nlicense: \udcff\n---\n",
-}
-
-
-@pytest.mark.parametrize("name", CARDS)
-def test_a_checkpoints_card_stops_no_run(name: str, tmp_path: Path, bounded: None) -> None:
-    (tmp_path / "README.md").write_bytes(CARDS[name].encode("utf-8", "surrogateescape"))
-    assert inherited_card(tmp_path, encoder=False, adapter=False).license is None
 
 
 @pytest.mark.parametrize("what", ["fifo", "socket", "device"])

@@ -118,12 +118,17 @@ CARDS = {
     "a list as a key": "? [a]\n: 1",
     "a tag": "a: !!python/object/apply:os.system [true]",
     "a value that is none": "a: =",
+    "an empty number": "a: !!int ''",
+    "no truth": "a: !!bool maybe",
+    "no time": "a: !!timestamp never",
+    "no text": "a: \udcff",
 }
 
 
 @pytest.mark.parametrize("name", CARDS)
 def test_front_matter_is_read_in_time_or_left_out(name: str, tmp_path: Path) -> None:
-    (tmp_path / "README.md").write_text(f"---\nlicense: mit\n{CARDS[name]}\n---\n# A model\n", encoding="utf-8")
+    content = f"---\nlicense: mit\n{CARDS[name]}\n---\n# A model\n"
+    (tmp_path / "README.md").write_bytes(content.encode("utf-8", "surrogateescape"))
     began = time.process_time()
     card = inherited_card(tmp_path, encoder=False, adapter=False)
     assert card in (CardEntry(), CardEntry(license="mit"))
