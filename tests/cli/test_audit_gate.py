@@ -51,34 +51,6 @@ def test_the_json_has_the_shipped_schema(atdp: Atdp, leaky: Leaky, checkpoint_fo
     assert _check_json(ended)[0]["canaries"][0]["p_value"] is None
 
 
-def test_junit_and_sarif_are_written_beside_the_json(
-    atdp: Atdp, leaky: Leaky, checkpoint_folder: Path, broken: Path, tmp_path: Path
-) -> None:
-    manifest = Path(shutil.copy(leaky.manifest, tmp_path / "my canaries.json"))
-    files = ["--junit", "j.xml", "--sarif", "s.sarif"]
-    models = (leaky.model, checkpoint_folder, broken)
-    ended = atdp("audit-canary", *models, "--manifest", manifest, "--alpha", "0.05", "--json", *files)
-    assert ended.code == 3
-    assert len(_check_json(ended)) == 3
-    root = ET.parse("j.xml").getroot()  # noqa: S314 - our own
-    assert [suite.get("name") for suite in root] == [str(model) for model in models]
-    assert [len(suite) for suite in root] == [11, 11, 1]
-    assert [int(suite.get("failures", "")) > 0 for suite in root] == [True, False, False]
-    assert root.get("errors") == "1"
-    log = json.loads(Path("s.sarif").read_text(encoding="utf-8"))
-    check_sarif(log)
-    lines = manifest.read_text().split("\n")
-    canaries = [finding for finding in log["runs"][0]["results"] if finding["ruleId"] == "canary-remembered"]
-    assert canaries
-    for result in canaries:
-        place = result["locations"][0]["physicalLocation"]
-        assert place["artifactLocation"]["uri"] == "my%20canaries.json"
-        number = int(result["message"]["text"].split("canary ")[1].split(":")[0])
-        secret = json.loads(manifest.read_text())["canaries"][number - 1]["secret"][0]
-        line = place["region"]["startLine"]
-        assert [text.strip() for text in lines[line : line + 2]] == ['"secret": [', f'"{secret}"']
-
-
 def test_a_name_that_is_not_utf_8_is_reported_all_the_same(
     atdp: Atdp, leaky: Leaky, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

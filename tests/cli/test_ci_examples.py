@@ -152,19 +152,6 @@ def test_the_readmes_loops_over_many_checkpoints(
     assert ended.returncode in ((0, 1, 4) if audited else (0,)), ended.stderr
 
 
-def _loops() -> list[str]:
-    """The shell blocks of the page on many checkpoints."""
-    page = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")
-    section = page.partition("\n## Many checkpoints\n")[2].partition("\n## ")[0]
-    return re.findall(r"```sh\n(.*?)```", section, flags=re.DOTALL)
-
-
-def test_the_loops_over_many_checkpoints_parse() -> None:
-    commands = [actual for loop in _loops() for actual in re.findall(r"atdp ([^>|]*)", loop)]
-    assert len(commands) == 4
-    _parse([shlex.split(command) for command in commands])
-
-
 @pytest.mark.ci
 def test_the_loop(project: Path, leaky: Leaky) -> None:
     if shutil.which("jq") is None:

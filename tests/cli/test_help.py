@@ -92,12 +92,7 @@ def test_a_shell_completes_names_and_all_options(line: str, expected: set[str]) 
         ("hardn m", "Did you mean 'harden'?"),
         ("harden m --teir low-entity", "Did you mean --tier or"),
         ("harden m --data c --set run.max-window=3", "Did you mean max-windows"),
-        ("harden m --tier low", "Did you mean low-entity or low-contextual?"),
-        ("redact c -o o --style nubered", "Did you mean numbered?"),
-        ("account --recipe redactd+atdp --records 9", "Did you mean redacted?"),
-        ("account --recipe redacted+atdp --records 9 --set redacte.epochs=2", "Did you mean redacted?"),
         ("account --recipe redacted --records 9 --set no-dp.epochs=2", "Its only stage is redacted."),
-        ("account --recipe redacted --records 9 --set redacted.epoch=2", "Did you mean epochs?"),
         ("account --recipe base --records 9 --set no-dp.epochs=2", "The recipe has no stage."),
     ],
 )

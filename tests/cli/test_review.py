@@ -91,24 +91,6 @@ def test_detect_queues_sentences_with_their_spans_masked(queue: Path, tmp_path: 
     assert not re.search("emma|example|48213377|Omar|Haddad|Berlin", queue.read_text())
 
 
-def test_detect_writes_the_same_spans_with_a_queue_as_without(atdp: Atdp, corpus: Path, tmp_path: Path) -> None:
-    spans, path = tmp_path / "spans.jsonl", tmp_path / "q.jsonl"
-    plain = atdp("detect", corpus, *LOW)
-    ended = atdp("detect", corpus, *LOW, "-o", spans, "--json", "--review", path, "--set", "run.review-share=0.1")
-    assert spans.read_text() == plain.out
-    reported = ended.json["review"]
-    strata = [row["stratum"] for row in rows(path)]
-    assert reported == {
-        "queue": str(path),
-        "flagged": strata.count("flagged"),
-        "unflagged": strata.count("unflagged"),
-    }
-    assert len(strata) >= 20
-    assert f"atdp review {path}" in ended.err
-    assert len(rows(tmp_path / "q.jsonl")) == len(strata)
-    assert atdp("detect", corpus, *LOW, "--json").json["review"] is None
-
-
 def test_detect_refuses_what_cannot_be_queued(atdp: Atdp, corpus: Path, tmp_path: Path) -> None:
     path = tmp_path / "q.jsonl"
     path.write_text("kept")
@@ -249,20 +231,6 @@ def test_the_commands_that_a_review_names_have_the_settings_of_its_detector(
         [s["label"] for line in out.out.splitlines() for s in json.loads(line)["spans"]] for out in (before, after)
     ]
     assert sorted(labels[1]) == sorted([*labels[0], "DENY"])
-
-
-def test_a_corpus_of_several_files_is_read_in_order(answer: Answer, queue: Path, tmp_path: Path) -> None:
-    first, rest = TEXT.splitlines(keepends=True)[:2], TEXT.splitlines(keepends=True)[2:]
-    (tmp_path / "b.txt").write_text("".join(rest))
-    (tmp_path / "a.txt").write_text("".join(first))
-    # The ids of plain text are line numbers, which begin anew in each file.
-    lines = queue.read_text().splitlines()
-    renumbered = [json.dumps(json.loads(line) | {"id": at}) for line, at in zip(lines[4:], "12", strict=True)]
-    queue.write_text("\n".join([*lines[:4], *renumbered]) + "\n")
-    data = ["--data", tmp_path / "a.txt", "--data", tmp_path / "b.txt"]
-    ended = answer(queue, *data, typed="d 1\nk\nk\nk\nr 1\nk\nu\nu\nu\nu\nr 1\nq\n")
-    assert "1: 48213377" in ended.err
-    assert ended.err.rindex("1: emma.clarke@example.org") > ended.err.index("1: 48213377")
 
 
 @pytest.mark.ci
