@@ -13,8 +13,6 @@ from atdp_cli.files.documents import file_sha256
 from tests.cli.conftest import Atdp, Ended, Leaky
 from tests.small import write_checkpoint
 
-DAMAGING = ("--recipe", "noise", "--learning-rate", "0.05")
-
 Harden = Callable[..., Ended]
 
 
