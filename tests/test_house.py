@@ -22,11 +22,9 @@ LONG = {"atdp_cli.hardening.train:_train"}
 """Functions that are to become shorter."""
 
 FRAGMENTS = {
-    "atdp_cli.model.sandboxed.names": "atdp_cli.model.adapter",
     "atdp_cli.hardening.review_each_epoch": "atdp_cli.hardening.train",
 }
-"""Modules that stay although they are fragments, each with its importer: `names` is a script that runs in a process of
-its own."""
+"""Modules that stay although they are fragments, each with its importer."""
 
 
 def public_names(tree: ast.Module) -> Iterator[str]:

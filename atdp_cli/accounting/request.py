@@ -2,16 +2,15 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import PositiveFloat
 
 from atdp_cli.detection.options import ReplacingOptions
 from atdp_cli.privacy.ledger import CheckpointHistory
 from atdp_cli.settings import Option, Options
-from atdp_cli.training.options import AcceptOptions
+from atdp_cli.training.options import AcceptOptions, StageSizeOptions
 from atdp_cli.training.recipe import RECIPES
-from atdp_cli.training.stage_options import stage_group
 
 ASKED, PLANNED, FIGURES = "Hypothetical run", "Hypothetical recipe", "Figures"
 
@@ -57,10 +56,7 @@ class AccountedOptions(Options):
     """N, the training records."""
 
 
-_Stage: Any = stage_group("epochs", "batch-size", panel=PLANNED)
-
-
-class AccountRequest(AccountedOptions, _Stage, AcceptOptions, ReplacingOptions):  # type: ignore[misc]
+class AccountRequest(AccountedOptions, StageSizeOptions, AcceptOptions, ReplacingOptions):
     """A question to `atdp account`, one field an option.
 
         account(AccountRequest(ledgers=["hardened"]))

@@ -17,7 +17,6 @@ from typer.core import HAS_RICH
 
 from atdp_cli.errors import UsageError, did_you_mean
 from atdp_cli.settings import RUN, Option, Options, RunSettings, declared, flags
-from atdp_cli.training.stage_options import HelpPanel
 
 
 @dataclass(frozen=True)
@@ -132,13 +131,12 @@ def _parameter(name: str, field: FieldInfo, option: Option) -> inspect.Parameter
         parameter = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind)
         return parameter if field.is_required() else parameter.replace(default=None)
     callback = next((part.callback for part in field.metadata if isinstance(part, Eager)), None)
-    panel = next((part.name for part in field.metadata if isinstance(part, HelpPanel)), option.panel)
     typed = typer.Option(
         *flags(name, option),
         help=_without_markup(" ".join((field.description or "").split())),
         autocompletion=None if option.words is None else _completion(option.words, option.joined),
         metavar=option.metavar,
-        rich_help_panel=panel,
+        rich_help_panel=option.panel,
         callback=callback,
         is_eager=callback is not None,
     )
@@ -177,7 +175,7 @@ def _kind(field: FieldInfo) -> Any:
     kind: Any = kinds[0] if is_union and len(kinds) == 1 else field.annotation
     if get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
-    if any(isinstance(part, BeforeValidator) for part in field.metadata):
+    if (is_union and len(kinds) > 1) or any(isinstance(part, BeforeValidator) for part in field.metadata):
         kind = str
     elif get_origin(kind) is tuple:
         kind = list[get_args(kind)[0]]  # type: ignore[misc]

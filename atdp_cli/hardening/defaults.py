@@ -11,11 +11,12 @@ from atdp_cli.hardening.request import HardenRequest, SettledRequest
 from atdp_cli.model.folder import check_folder, hidden_width
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.ledger import LEDGER_FILE, private_events, read_ledger
-from atdp_cli.settings import flags
+from atdp_cli.settings import declared, flags
+from atdp_cli.training.options import STAGE_OPTIONS, StageOptions
 from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks
 from atdp_cli.training.recipe import Recipe, parse_recipe, tunable
 from atdp_cli.training.recipe_file import load_recipe
-from atdp_cli.training.stage_options import apply_settings, has_option, parse_setting, stage_options, stage_setting
+from atdp_cli.training.stage_options import apply_settings, has_option, parse_setting, stage_setting
 from atdp_cli.training.tune.search import Effort
 
 RECIPE, EPSILON, TIER = "fitted-decoys", 3.0, Tier.LOW_ENTITY
@@ -72,23 +73,23 @@ def settle(
 
 
 def _check_default(asked: HardenRequest) -> None:
-    for name in missing_options():
-        if getattr(asked, name.replace("-", "_")) is not None:
-            shown = flags(name, stage_options()[name].option)[0]
+    missing = missing_options()
+    for name, _, option in declared(StageOptions):
+        if name.replace("_", "-") in missing and getattr(asked, name) is not None:
             raise UsageError(
-                f"{shown} needs a DP stage, and {RECIPE}, the default recipe, has none.",
+                f"{flags(name, option)[0]} needs a DP stage, and {RECIPE}, the default recipe, has none.",
                 "Add --recipe atdp, or another with a DP stage.",
             )
 
 
 def missing_options() -> tuple[str, ...]:
     """The options of stages, without `--`, that no stage of the default recipe has: those of DP stages."""
-    return tuple(name for name in stage_options() if not any(has_option(stage, name) for stage in parse_recipe(RECIPE)))
+    return tuple(name for name in STAGE_OPTIONS if not any(has_option(stage, name) for stage in parse_recipe(RECIPE)))
 
 
 def _with_settings(recipe: Recipe, asked: HardenRequest) -> Recipe:
     """The recipe with the options of its stages applied."""
-    values = {name: getattr(asked, name.replace("-", "_")) for name in stage_options()}
+    values = {name: getattr(asked, name.replace("-", "_")) for name in STAGE_OPTIONS}
     if asked.target_epsilon is not None and values["noise-multiplier"] is not None:
         raise UsageError("--target-epsilon chooses the noise that --noise-multiplier sets.", "Leave one of them out.")
     settings = [stage_setting(recipe, name, value) for name, value in values.items() if value is not None]

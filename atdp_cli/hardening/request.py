@@ -6,16 +6,13 @@ from typing import Annotated, Any
 from atdp_cli.detection.detector import Detector
 from atdp_cli.detection.options import DetectionOptions
 from atdp_cli.settings import Option
-from atdp_cli.training.options import RecipeOptions, TrainingRunOptions
+from atdp_cli.training.options import RecipeOptions, StageOptions, TrainingRunOptions
 from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks
 from atdp_cli.training.recipe import Recipe
-from atdp_cli.training.stage_options import stage_group, stage_options
-
-_StageOptions: Any = stage_group(*stage_options())
 
 
-class HardenRequest(TrainingRunOptions, RecipeOptions, _StageOptions, DetectionOptions):  # type: ignore[misc]
-    """A run of `atdp harden`, one field an option. The options of a stage are those of the recipe's parts.
+class HardenRequest(TrainingRunOptions, RecipeOptions, StageOptions, DetectionOptions):
+    """A run of `atdp harden`, one field an option.
 
         harden(HardenRequest(model="model", data=["corpus.txt"], output="hardened"))
 

@@ -14,12 +14,8 @@ from transformers import PreTrainedModel
 from atdp_cli.errors import InputError
 from atdp_cli.files.checkpoint_names import ADAPTER
 from atdp_cli.files.documents import read_whole
-from atdp_cli.model.sandboxed.names import FORMS
-from atdp_cli.model.sandboxed.run import ends_in_time
+from atdp_cli.model.sandbox import NAMES, ends_in_time
 from atdp_cli.settings import require_at_least
-
-SECONDS = 8.0
-"""For the trial of an adapter's patterns, which takes a hundredth of it on a machine that is free."""
 
 _PLAIN = re.compile(r"[\w.-]{1,200}")
 """A name, as which a pattern does no harm; a dot in it stands for one character."""
@@ -77,10 +73,9 @@ def load_adapter(base: PreTrainedModel, folder: Path, place: Path) -> Any:
 def _try_patterns(base: PreTrainedModel, folder: Path) -> None:
     """Refuse an adapter whose patterns do not end soon on the names of the model's modules."""
     settings = json.loads(read_whole(folder / ADAPTER))
-    unknown = {name: _expressions(settings.get(name)) for name in FORMS}
+    unknown = {name: _expressions(settings.get(name)) for name in NAMES}
     names = [name for name, _ in base.named_modules()]
-    script = Path(__file__).with_name("sandboxed") / "names.py"
-    if any(unknown.values()) and not ends_in_time(script, {"patterns": unknown, "names": names}, SECONDS):
+    if any(unknown.values()) and not ends_in_time("names", {"patterns": unknown, "names": names}):
         raise InputError(
             f"{folder} cannot be loaded: a pattern in its {ADAPTER} fails or takes too long.",
             "List the layers by name in target_modules.",

@@ -13,14 +13,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from atdp_cli.corpus.record import Record
 from atdp_cli.corpus.spans import FlaggedRecord, Range, Span
 from atdp_cli.corpus.split import Split
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.model.sandboxed.run import ends_in_time
+from atdp_cli.model.sandbox import ends_in_time
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
 
 Message = tuple[str, str]
 """(role, content)."""
-
-SECONDS = 30.0
-"""For the trial of a template, on a machine that does other things as well; most take one."""
 
 ASSISTANT = "assistant"
 
@@ -141,7 +137,7 @@ def load_chat_template(tokenizer: "PreTrainedTokenizerFast", name: str | None = 
             f"Name one by --set run.chat-template=NAME: {', '.join(sorted(templates))}.",
         )
     template = templates[name or "default"]
-    if not _ends_in_time(template):
+    if not _is_quick(template):
         raise InputError(
             "The tokenizer's chat template takes too long, or too much memory, on a small conversation.",
             "Give the template that belongs to the model.",
@@ -158,8 +154,8 @@ def load_chat_template(tokenizer: "PreTrainedTokenizerFast", name: str | None = 
 
 
 @cache
-def _ends_in_time(template: str) -> bool:
-    return ends_in_time(Path(__file__).with_name("sandboxed") / "template.py", template, SECONDS)
+def _is_quick(template: str) -> bool:
+    return ends_in_time("template", template)
 
 
 def without_ends(tokenizer: "PreTrainedTokenizerFast") -> "PreTrainedTokenizerFast":

@@ -11,13 +11,10 @@ from typing import TYPE_CHECKING, Any
 from atdp_cli.errors import InputError
 from atdp_cli.files.checkpoint_names import TEMPLATES, TOKENIZER, TOKENIZER_CONFIG
 from atdp_cli.files.documents import parse_json, read_whole
-from atdp_cli.model.sandboxed.run import ends_in_time
+from atdp_cli.model.sandbox import ends_in_time
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
-
-SECONDS = 8.0
-"""For the trial of a tokenizer's patterns, on a machine that does other things as well; most take a tenth of one."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 """A name that becomes a file's."""
@@ -80,7 +77,7 @@ def _tried(folder: Path, parts: dict[str, Any], texts: list[str]) -> frozenset[s
     patterns = _patterns(parts)
     unknown = sorted(patterns - KNOWN)
     given = {"parts": parts, "patterns": unknown, "texts": texts}
-    if unknown and not ends_in_time(Path(__file__).with_name("sandboxed") / "tokenizer.py", given, SECONDS):
+    if unknown and not ends_in_time("tokenizer", given):
         raise InputError(
             f"{folder}: a pattern of the tokenizer fails or takes too long on an ordinary text.",
             "Give the tokenizer that belongs to the model; a repeat inside a repeat, as in (a+)+, is no part of one.",

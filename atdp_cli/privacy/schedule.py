@@ -6,15 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from atdp_cli.settings import LARGEST_NOISE, Option, contradiction, validated
-
-_PRIVACY, _RARE = Option(panel="Privacy", public=True), Option(flag=False, public=True)
+from atdp_cli.settings import LARGEST_NOISE, contradiction, validated
 
 NoiseMultiplier = Annotated[float, Field(gt=0, le=LARGEST_NOISE)]
 """σ: the noise's standard deviation over what one record can change."""
 
-_HELP = "σ₀: noise over clip norm in the first epoch. Default: 1."
-_FirstNoise = Annotated[NoiseMultiplier, Field(description=_HELP), _PRIVACY]
+SigmaGrowth = Annotated[float, Field(ge=1)]
+
+SigmaMax = Annotated[float, Field(le=4 * LARGEST_NOISE)]
 
 
 @validated
@@ -22,7 +21,7 @@ class Constant:
     """The same noise multiplier in every epoch."""
 
     kind: Literal["constant"] = "constant"
-    noise_multiplier: _FirstNoise
+    noise_multiplier: NoiseMultiplier
 
 
 @validated
@@ -37,13 +36,10 @@ class RiseReset:
     """
 
     kind: Literal["rise-reset"] = "rise-reset"
-    noise_multiplier: _FirstNoise
-    sigma_growth: Annotated[float, Field(ge=1), _RARE] = 1.2
-    """γ: rise of σ an epoch. Default: 1.2."""
-    jitter: Annotated[tuple[float, float], _RARE] = (0.9, 1.1)
-    """Range of the rise's random factor, LOW,HIGH. Default: 0.9,1.1."""
-    sigma_max: Annotated[float | None, Field(le=4 * LARGEST_NOISE), _RARE] = None
-    """Ceiling of σ; above it σ returns to σ₀. Default: 4·σ₀."""
+    noise_multiplier: NoiseMultiplier
+    sigma_growth: SigmaGrowth = 1.2
+    jitter: tuple[float, float] = (0.9, 1.1)
+    sigma_max: SigmaMax | None = None
 
     def __post_init__(self) -> None:
         low, high = self.jitter

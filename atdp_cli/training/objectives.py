@@ -10,9 +10,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from atdp_cli.settings import Option, Positive, Share, validated
+from atdp_cli.settings import Positive, Share, validated
 
-_RARE = Option(flag=False, public=True)
+UnflaggedWeight = Share | Literal["record"]
+
+TargetShare = Annotated[float, Field(gt=0, lt=1)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,10 +70,8 @@ class Weighted:
     summary: ClassVar[str] = "weighted"
 
     kind: Literal["weighted"] = "weighted"
-    unflagged_weight: Annotated[Share | Literal["record"], _RARE] = 0.2
-    """w of tokens without a flag: a number, or record (from the record's own share of flagged tokens). Default: 0.2."""
-    target_share: Annotated[float, Field(gt=0, lt=1), _RARE] = 0.5
-    """Share of the weight that flagged tokens should carry, for record. Default: 0.5."""
+    unflagged_weight: UnflaggedWeight = 0.2
+    target_share: TargetShare = 0.5
 
     def describe(self) -> str:
         """The objective in the report's words, with how the weight w is chosen."""

@@ -16,8 +16,10 @@ from atdp_cli.detection.options import (
 from atdp_cli.detection.settings import DetectorSettings
 from atdp_cli.model.options import DeviceOptions, ThreadOptions
 from atdp_cli.privacy.ledger import CheckpointHistory
-from atdp_cli.settings import DATA, DETECTION, MIN_DELTA, OUTPUT, Option, Options, contradiction, declared
-from atdp_cli.training.recipe import RECIPES
+from atdp_cli.privacy.schedule import NoiseMultiplier, SigmaGrowth, SigmaMax
+from atdp_cli.settings import DATA, DETECTION, MIN_DELTA, OUTPUT, Option, Options, Positive, contradiction, declared
+from atdp_cli.training.objectives import TargetShare, UnflaggedWeight
+from atdp_cli.training.recipe import RECIPES, Count, Epochs
 from atdp_cli.training.tune.search import Effort
 
 ClippingEngineName = Literal["ghost", "opacus", "per-record"]
@@ -40,6 +42,11 @@ def _tokens(text: object) -> object:
     if text != "auto" and not (text.isascii() and text.isdigit()):
         raise contradiction("max-batch-tokens is not a number of tokens.", "Give auto or a number of tokens.")
     return None if text == "auto" else int(text)
+
+
+def _pair(text: object) -> object:
+    """`LOW,HIGH`."""
+    return text.split(",") if isinstance(text, str) else text
 
 
 class CorpusOptions(Options):
@@ -109,6 +116,48 @@ class RecipeOptions(Options):
     set_: Annotated[tuple[str, ...], Option(TRAINING, flags=("--set",), metavar="STAGE.KEY=VALUE", public=True)] = ()
     """An option of one stage; without it options act on the last DP stage. run.KEY=VALUE: a setting that has no flag,
     as docs/commands.md lists them. Repeatable."""
+
+
+class StageSizeOptions(Options):
+    """How long a stage trains, and on how much at a time. Without a stage's name they act as `StageOptions` says."""
+
+    epochs: Annotated[Epochs | None, Option(TRAINING, main=True, public=True)] = None
+    """Passes over the corpus. Default: 3."""
+
+    batch_size: Annotated[Count | None, Option(TRAINING, public=True)] = None
+    """B, expected records a step. Default: min(256, ⌈N/4⌉)."""
+
+
+class StageOptions(StageSizeOptions):
+    """Options of a stage. They act on the last DP stage, or on the last stage where none is; --set names another."""
+
+    noise_multiplier: Annotated[NoiseMultiplier | None, Option(PRIVACY, public=True)] = None
+    """σ₀: noise over clip norm in the first epoch. Default: 1."""
+
+    learning_rate: Annotated[Positive | None, Option(TRAINING, public=True)] = None
+    """η. Default: 5e-4."""
+
+    clip_norm: Annotated[Positive | None, Option(flag=False, public=True)] = None
+    """C: largest norm of a record's gradient. Default: 0.1."""
+
+    unflagged_weight: Annotated[UnflaggedWeight | None, Option(flag=False, public=True)] = None
+    """w of tokens without a flag: a number, or record (from the record's own share of flagged tokens). Default: 0.2."""
+
+    target_share: Annotated[TargetShare | None, Option(flag=False, public=True)] = None
+    """Share of the weight that flagged tokens should carry, for record. Default: 0.5."""
+
+    sigma_growth: Annotated[SigmaGrowth | None, Option(flag=False, public=True)] = None
+    """γ: rise of σ an epoch. Default: 1.2."""
+
+    jitter: Annotated[tuple[float, float] | None, BeforeValidator(_pair), Option(flag=False, public=True)] = None
+    """Range of the rise's random factor, LOW,HIGH. Default: 0.9,1.1."""
+
+    sigma_max: Annotated[SigmaMax | None, Option(flag=False, public=True)] = None
+    """Ceiling of σ; above it σ returns to σ₀. Default: 4·σ₀."""
+
+
+STAGE_OPTIONS = tuple(name.replace("_", "-") for name in StageOptions.model_fields)
+"""Their names on the command line, without `--`."""
 
 
 class TuneOptions(Options):

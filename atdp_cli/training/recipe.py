@@ -10,12 +10,10 @@ from pydantic import Field
 
 from atdp_cli.errors import UsageError, did_you_mean
 from atdp_cli.privacy.schedule import Constant, NoiseMultiplier, RiseReset, Schedule
-from atdp_cli.settings import Option, Positive, contradiction, validated
+from atdp_cli.settings import Positive, contradiction, validated
 from atdp_cli.training.objectives import BASELINES, Interpolate, Objective, Uniform, Unlearning, Weighted
 
-_TRAINING, _RARE = Option(panel="Training", public=True), Option(flag=False, public=True)
-
-_Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1)]
 
 
 class TextVariant(StrEnum):
@@ -31,7 +29,7 @@ class NonPrivate:
     """Ordinary minibatch training on shuffled epochs, without protection."""
 
     kind: Literal["plain"] = "plain"
-    batch_size: _Count = 16
+    batch_size: Count = 16
 
 
 @validated
@@ -45,16 +43,12 @@ class DPSGD:
     """
 
     kind: Literal["dp-sgd"] = "dp-sgd"
-    clip_norm: Annotated[Positive, _RARE] = 0.1
-    """C: largest norm of a record's gradient. Default: 0.1."""
-    expected_batch: Annotated[_Count | None, _TRAINING] = None
-    """B, expected records a step. Default: min(256, ⌈N/4⌉)."""
+    clip_norm: Positive = 0.1
+    expected_batch: Count | None = None
     schedule: Schedule
 
 
 Mechanism = Annotated[NonPrivate | DPSGD, Field(discriminator="kind")]
-
-_LearningRate = Annotated[Positive, Field(description="η. Default: 5e-4."), _TRAINING]
 
 _WeightDecay = Annotated[float, Field(ge=0)]
 
@@ -71,7 +65,7 @@ class AdamW:
     state_slots: ClassVar[int] = 2
 
     kind: Literal["adamw"] = "adamw"
-    learning_rate: _LearningRate = 5e-4
+    learning_rate: Positive = 5e-4
     weight_decay: _WeightDecay = 0.01
 
 
@@ -87,7 +81,7 @@ class SGD:
     state_slots: ClassVar[int] = 0
 
     kind: Literal["sgd"] = "sgd"
-    learning_rate: _LearningRate
+    learning_rate: Positive
     weight_decay: _WeightDecay = 0.0
 
 
@@ -98,7 +92,7 @@ Annealing = Literal["none", "linear"]
 
 DecoyEquality = Literal["record"]
 
-MAX_EPOCHS = 10_000
+Epochs = Annotated[int, Field(ge=1, le=10_000)]
 
 
 @validated
@@ -121,8 +115,7 @@ class Train:
     text: TextVariant
     objective: Objective
     mechanism: Mechanism
-    epochs: Annotated[int, Field(ge=1, le=MAX_EPOCHS), Option(panel="Training", main=True, public=True)] = 3
-    """Passes over the corpus. Default: 3."""
+    epochs: Epochs = 3
     optimizer: Optimizer = AdamW()
     annealing: Annealing = "none"
     warmup: Annotated[float, Field(gt=0, lt=1)] | None = None

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
-from typing import Annotated, Any, get_origin
+from typing import Any, get_origin
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from atdp_cli.errors import UsageError, did_you_mean
-from atdp_cli.settings import Option, Options, allowed_values
+from atdp_cli.settings import allowed_values
 from atdp_cli.training.recipe import SUMS, Recipe, Train, last_private, takes_steps
 
 FIRST = ("noise-multiplier", "optimizer")
@@ -21,11 +21,11 @@ _NAMES = {"expected_batch": "batch-size", "release_noise_multiplier": "release-n
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """`option` of stage number `position` becomes `value`, still as text."""
+    """`option` of stage number `position` becomes `value`: as text where `--set` gives it, else checked already."""
 
     position: int
     option: str
-    value: str
+    value: object
 
 
 def apply_settings(recipe: Recipe, settings: Sequence[Setting]) -> Recipe:
@@ -44,7 +44,7 @@ def apply_settings(recipe: Recipe, settings: Sequence[Setting]) -> Recipe:
 
 def stage_setting(recipe: Recipe, option: str, value: object) -> Setting:
     """An option given without a stage: it acts on the last DP stage, or on the last stage where none is."""
-    return Setting(position=last_private(recipe), option=option, value=str(value))
+    return Setting(position=last_private(recipe), option=option, value=value)
 
 
 def has_option(part: Any, option: str) -> bool:
@@ -81,60 +81,6 @@ def _stages_named(name: str, names: Sequence[str]) -> str:
     return f"{near} {there}" if near and len(names) > 1 else there
 
 
-@dataclass(frozen=True, kw_only=True)
-class StageOption:
-    """An option of `harden` that acts on a stage without naming it.
-
-    Attributes:
-        name: As on the command line, without `--`.
-        type: What the command line reads its value as: `str` where a number is one of several forms.
-    """
-
-    name: str
-    type: type[int] | type[float] | type[str]
-    help: str
-    option: Option
-
-
-@cache
-def stage_options() -> dict[str, StageOption]:
-    """The options that the command line has for stages, by name: fields of the recipe that have an `Option`."""
-    return {
-        _option_name(name): StageOption(
-            name=_option_name(name),
-            type=_type_on_command_line(field),
-            help=" ".join((field.description or "").split()),
-            option=option,
-        )
-        for name, field in _fields()
-        for option in field.metadata
-        if isinstance(option, Option)
-    }
-
-
-@dataclass(frozen=True)
-class HelpPanel:
-    """Marks an option that a command shows under another heading than the one that declares it."""
-
-    name: str
-
-
-def stage_group(*names: str, panel: str | None = None) -> Any:
-    """A group of options of stages, as the recipe's fields declare them.
-
-    Args:
-        names: As on the command line, without `--`.
-        panel: Where `--help` shows them, if not where the recipe says.
-    """
-    rows = {name.replace("-", "_"): stage_options()[name] for name in names}
-    elsewhere = () if panel is None else (HelpPanel(panel),)
-    fields: dict[str, Any] = {
-        field: (Annotated[row.type | None, row.option, *elsewhere], Field(default=None, description=row.help))
-        for field, row in rows.items()
-    }
-    return create_model("StageGroup", __base__=Options, **fields)
-
-
 def _fields() -> Iterator[tuple[str, FieldInfo]]:
     """Each field of each type of stage, objective, mechanism, schedule and optimizer that a setting may change."""
     parts: list[Any] = [Train, *(part for kinds in SUMS.values() for part in kinds.values())]
@@ -144,17 +90,7 @@ def _fields() -> Iterator[tuple[str, FieldInfo]]:
                 yield name, field
 
 
-def _type_on_command_line(field: FieldInfo) -> type[int] | type[float] | type[str]:
-    schema = _adapter(field).json_schema()
-    match [form.get("type") for form in schema.get("anyOf", [schema]) if form.get("type") != "null"]:
-        case ["integer"]:
-            return int
-        case ["number"]:
-            return float
-    return str
-
-
-def _apply(stage: Train, option: str, value: str) -> Train:
+def _apply(stage: Train, option: str, value: object) -> Train:
     if option not in SETTINGS:
         own = [name for name in SETTINGS if has_option(stage, name)]
         near = did_you_mean(option, own) or f"Choose one of {', '.join(own)}."
@@ -167,7 +103,7 @@ def _apply(stage: Train, option: str, value: str) -> Train:
     return changed if isinstance(changed, Train) else replace(stage, objective=changed)
 
 
-def _changed(part: Any, option: str, value: str, where: str) -> Any:
+def _changed(part: Any, option: str, value: object, where: str) -> Any:
     """The part with one of its fields changed, or one of a part in it; None where neither has that option."""
     values = {field.name: getattr(part, field.name) for field in fields(part)}
     for name in values:
@@ -185,8 +121,10 @@ def _is_field_of(part: Any, name: str, option: str) -> bool:
     return _option_name(name) == option and not releases_nothing
 
 
-def _parsed(part: Any, name: str, text: str, where: str) -> Any:
-    """The text as a value of a field."""
+def _parsed(part: Any, name: str, text: object, where: str) -> Any:
+    """The text as a value of a field; what is no text is one already."""
+    if not isinstance(text, str):
+        return text
     if name in SUMS:
         if (kind := SUMS[name].get(text.lower())) is None:
             raise UsageError(f"{where} is '{text}'.", f"Choose one of {', '.join(SUMS[name])}.")

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from atdp_cli.errors import UsageError
 from atdp_cli.hardening.defaults import MIN_RATE, RATE, RECIPE, learning_rate, missing_options
+from atdp_cli.training.options import STAGE_OPTIONS
 from atdp_cli.training.recipe import DPSGD, Train, parse_recipe
 from atdp_cli.training.recipe_file import read_recipe
-from atdp_cli.training.stage_options import apply_settings, stage_options, stage_setting
+from atdp_cli.training.stage_options import apply_settings, stage_setting
 from atdp_cli.training.tune.search import WARMUP
 from tests.cli.conftest import Atdp, Ended, Harden
 
@@ -188,7 +189,7 @@ def test_the_options_that_the_default_lacks_are_those_of_dp_stages() -> None:
         "unflagged-weight",
         "target-share",
     } == missing
-    for name in stage_options():
+    for name in STAGE_OPTIONS:
         setting = stage_setting((paper,), name, values.get(name, "3"))
         apply_settings((paper,), [setting])
         if name in missing:

@@ -15,8 +15,7 @@ from atdp_cli.detection.settings import DetectorSettings
 from atdp_cli.hardening.fingerprint import PLAN, RECIPE, RECORDS, START
 from atdp_cli.hardening.request import HardenRequest
 from atdp_cli.settings import Option, Options, declared, flags
-from atdp_cli.training.options import RunOptions
-from atdp_cli.training.stage_options import stage_options
+from atdp_cli.training.options import RunOptions, StageOptions
 
 
 def groups(command: Callable[..., None]) -> Iterator[type[Options]]:
@@ -38,8 +37,6 @@ def copied(*models: type[Options]) -> set[str]:
     for model in models:
         for _, field, option in declared(model):
             declarations.setdefault(" ".join((field.description or "").split()), set()).add(id(option))
-    for row in stage_options().values():
-        declarations.setdefault(" ".join(row.help.split()), set()).add(id(row.option))
     return {text for text, options in declarations.items() if len(options) > 1}
 
 
@@ -68,7 +65,7 @@ def test_no_help_is_written_twice_and_none_is_missing() -> None:
 def test_only_public_options_reach_a_recipe_file() -> None:
     options = {name: option for name, _, option in declared(HardenRequest, DetectorSettings)}
     assert all(options[name].public for name in RunOptions.model_fields)
-    assert all(row.option.public for row in stage_options().values())
+    assert all(option.public for _, _, option in declared(StageOptions))
 
 
 def test_a_part_of_the_fingerprint_that_shows_an_option_exists() -> None:

@@ -12,11 +12,10 @@ import pytest
 from tokenizers import Regex, pre_tokenizers
 
 from atdp_cli.errors import InputError
-from atdp_cli.model import tokenizer as tokenizers_of_checkpoints
 from atdp_cli.model.adapter import add_adapter
 from atdp_cli.model.checkpoint import load_checkpoint, load_tokenizer
-from atdp_cli.model.sandboxed.run import ends_in_time
-from atdp_cli.model.tokenizer import KNOWN, SECONDS
+from atdp_cli.model.sandbox import TIMEOUT, ends_in_time
+from atdp_cli.model.tokenizer import KNOWN
 from atdp_cli.model.windows import encode_record
 
 Json = dict[str, Any]
@@ -73,7 +72,7 @@ def test_a_slow_pattern_of_a_tokenizer_is_refused(name: str, folder: Path, capfd
     began = time.monotonic()
     with pytest.raises(InputError, match="a pattern of the tokenizer fails or takes too long"):
         load_tokenizer(folder)
-    assert time.monotonic() - began < SECONDS + 3
+    assert time.monotonic() - began < TIMEOUT["tokenizer"] + 3
     assert capfd.readouterr().err == ""
 
 
@@ -104,10 +103,7 @@ PUBLISHED = (
 @pytest.mark.parametrize("pattern", PUBLISHED)
 def test_published_patterns_pass(pattern: str) -> None:
     """Also by the trial, which those that are known do not take."""
-    script = Path(tokenizers_of_checkpoints.__file__).with_name("sandboxed") / "tokenizer.py"
-    assert ends_in_time(
-        script, {"parts": {"pre_tokenizer": split(pattern)}, "patterns": [pattern], "texts": []}, SECONDS
-    )
+    assert ends_in_time("tokenizer", {"parts": {"pre_tokenizer": split(pattern)}, "patterns": [pattern], "texts": []})
 
 
 def test_known_patterns_take_no_trial(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
