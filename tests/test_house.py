@@ -15,15 +15,13 @@ PROTOCOL = {"clipped_sum"}
 
 MOST_LINES, MOST_LINES_OF_A_FUNCTION = 400, 60
 
-MOST_CODE = 28_100
+MOST_CODE = 27_250
 """Lines of code of the package, without docstrings and comments. It may only be lowered."""
 
 LONG = {"atdp_cli.hardening.train:_train"}
 """Functions that are to become shorter."""
 
-FRAGMENTS = {
-    "atdp_cli.hardening.review_each_epoch": "atdp_cli.hardening.train",
-}
+FRAGMENTS: dict[str, str] = {}
 """Modules that stay although they are fragments, each with its importer."""
 
 

@@ -10,7 +10,7 @@ from atdp_cli.errors import InputError, RunError, UsageError
 from atdp_cli.files.atomic_write import sync_folder, sync_tree
 from atdp_cli.files.corpus_file import STANDARD_OUTPUT, compression_of, kind_of
 from atdp_cli.files.private import LOCK_FILE, PARTIAL, PRIVATE, beside, check_free, locked, make_private
-from atdp_cli.hardening.fingerprint import CORPUS_KEY_FILE, write_corpus_key
+from atdp_cli.hardening.corpus_key import CORPUS_KEY_FILE, write_corpus_key
 from atdp_cli.privacy.ledger import LEDGER_FILE, read_ledger
 from atdp_cli.privacy.scope import is_of_text
 

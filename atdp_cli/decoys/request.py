@@ -23,8 +23,8 @@ from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify, ignore
 from atdp_cli.files.atomic_write import real_path
 from atdp_cli.files.corpus_file import is_stream, raise_error
-from atdp_cli.hardening.defaults import EPSILON
-from atdp_cli.hardening.fingerprint import corpus_key
+from atdp_cli.hardening.corpus_key import corpus_key
+from atdp_cli.hardening.request import EPSILON
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import DecoyedText, GaussianRelease, Ledger
 from atdp_cli.privacy.relation import STABLE_TIERS, Relation, commitment

@@ -23,8 +23,8 @@ from atdp_cli.detection.span_file import read_spans, spans_line
 from atdp_cli.errors import ConformanceError, InputError, RunError
 from atdp_cli.events import Notify
 from atdp_cli.files.documents import Frozen, software, timestamp
+from atdp_cli.hardening.context import Streams
 from atdp_cli.hardening.releases import decoy_choice, fit_frequencies
-from atdp_cli.hardening.streams import Streams
 from atdp_cli.hardening.verify_run import first_broken, noise_test
 from atdp_cli.privacy.ledger import LEDGER_FILE, write_ledger
 from atdp_cli.privacy.wording import guarantee_sentences

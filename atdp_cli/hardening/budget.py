@@ -108,7 +108,21 @@ def _noisy_events(stage: StagePlan, begun: Cursor, last: int | None) -> Iterator
             yield event.model_copy(update={"steps": steps})
 
 
-def within_limits(plan: Plan, *, target_epsilon: float | None, max_epsilon: float | None) -> WithinBudget:
+@dataclass(frozen=True)
+class EpsilonLimits:
+    """The limits of ε that a resumed run must keep; None where there is none."""
+
+    target_epsilon: float | None
+    max_epsilon: float | None
+
+    @property
+    def words(self) -> str:
+        """The options that limit ε, under their command-line names; empty if there are none."""
+        given = (("--target-epsilon", self.target_epsilon), ("--max-epsilon", self.max_epsilon))
+        return " and ".join(f"{name} {value:g}" for name, value in given if value is not None)
+
+
+def within_limits(plan: Plan, limits: EpsilonLimits) -> WithinBudget:
     """Whether a ledger of the plan keeps the limits on ε: on its strongest guarantee and on all its noise.
 
     The target was solved for a scope that the whole plan has. A ledger that ends before a stage without noise may
@@ -117,10 +131,11 @@ def within_limits(plan: Plan, *, target_epsilon: float | None, max_epsilon: floa
 
     def within(events: Sequence[LedgerEvent]) -> bool:
         try:
-            if target_epsilon is not None and _strongest(plan.ledger, events) > target_epsilon:
+            if limits.target_epsilon is not None and _strongest(plan.ledger, events) > limits.target_epsilon:
                 return False
             private = private_events(compact(events))
-            return max_epsilon is None or epsilon_pld(private, plan.ledger.delta, grid=grid_for(private)) <= max_epsilon
+            spent = epsilon_pld(private, plan.ledger.delta, grid=grid_for(private))
+            return limits.max_epsilon is None or spent <= limits.max_epsilon
         except BudgetError:  # ε in the thousands
             return False
 

@@ -1,4 +1,4 @@
-"""Checkpoints of a run: all that it needs to resume after a crash, each whole or absent. They hold no key of a stream.
+"""Checkpoints of a run, and when they are saved. Each has all that a run needs to resume, but no key of a stream.
 
 `OUT.partial/state-7/` holds tensors as safetensors and everything else as JSON, with a SHA-256 of each file. It is
 written under another name and renamed. The one before it stays, in case the last turns out to be damaged.
@@ -8,24 +8,27 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal, Protocol
 
 import torch
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from transformers import PreTrainedModel
 
-from atdp_cli.errors import InputError
-from atdp_cli.events import ChoiceWarning, Notify
+from atdp_cli.errors import InputError, InterruptedRunError
+from atdp_cli.events import ChoiceWarning, Notify, StateSaved
 from atdp_cli.files.atomic_write import sync_folder
-from atdp_cli.hardening.budget import Cursor
-from atdp_cli.hardening.progress import Progress, StateDocument, document_progress, progress_tensors, state_document
-from atdp_cli.hardening.workspace import STATE, checkpoint_numbers
-from atdp_cli.training.parallel.fsdp import local_shard, shard_like
-from atdp_cli.training.state import StageResult
+from atdp_cli.hardening.progress import Progress, take_tensors
+from atdp_cli.hardening.workspace import STATE, Workspace, checkpoint_numbers
+from atdp_cli.training.parallel.collectives import all_reduce_any
+from atdp_cli.training.parallel.fsdp import full_tensor, local_shard, shard_like
+from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks
 
 STATE_FILE = "state.json"
 
@@ -35,61 +38,38 @@ SHARD_BYTES = 512 * 2**20
 """Of tensors in a file: so much is in memory a second time while it is written."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SavedState:
-    """A checkpoint on disk.
+class StateDocument(BaseModel):
+    """The content of `state.json`.
 
     Attributes:
-        document: Its `state.json`.
+        progress: Of the run, without its tensors.
+        journal: The journal's size in bytes when the checkpoint was saved; it only grows.
+        files: The SHA-256 of each file of tensors, by name.
     """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, ser_json_inf_nan="constants")
+
+    schema_version: Literal[1] = 1
+    kind: Literal["atdp-state"] = "atdp-state"
+    progress: Progress
+    journal: int
+    files: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedState:
+    """A checkpoint on disk, with its `state.json`."""
 
     folder: Path
     document: StateDocument
 
-    @property
-    def journal(self) -> int:
-        """The journal's size in bytes when the checkpoint was saved; it only grows."""
-        return self.document.journal
 
-    @property
-    def results(self) -> tuple[StageResult, ...]:
-        """Of the stages that were done."""
-        return tuple(result for result, _ in self.document.results)
-
-    @property
-    def cursor(self) -> Cursor:
-        """Its position in the plan."""
-        document = self.document
-        step = 0 if document.underway is None else document.underway.step
-        released = document.frequencies is not None
-        return Cursor(stage=document.stage, step=step, released=released)
-
-
-def newest_cursor(root: Path) -> Cursor | None:
-    """The position of the newest checkpoint whose `state.json` can be read; None where there is none."""
-    for number in checkpoint_numbers(root):
-        folder = root / f"{STATE}{number}"
-        document = _read_document(folder)
-        if isinstance(document, StateDocument):
-            return SavedState(folder=folder, document=document).cursor
-    return None
-
-
-def save_state(
-    root: Path,
-    progress: Progress,
-    model: PreTrainedModel,
-    parameters: Sequence[str],
-    *,
-    journal: int,
-    complete: Iterable[tuple[str, torch.Tensor]] | None = None,
-) -> None:
+def save_state(root: Path, progress: Progress, tensors: Iterable[tuple[str, torch.Tensor]], *, journal: int) -> None:
     """Write a new checkpoint into a run's folder, and keep the newest of the earlier ones.
 
     Args:
-        parameters: Names of those that the run may change.
+        tensors: Those of `state_tensors`, whole.
         journal: The journal's size in bytes.
-        complete: The whole tensors of `state_tensors`; None where the model is not sharded.
 
     Raises:
         OSError: It cannot be written; those before it are as they were, or the newest of them is.
@@ -103,10 +83,11 @@ def save_state(
     try:
         part.mkdir(mode=0o700)
         files = {}
-        for count, shard in enumerate(_shards(complete or state_tensors(progress, model, parameters))):
+        for count, shard in enumerate(_shards(tensors)):
             name = f"tensors-{count:03}.safetensors"
             files[name] = _write(part / name, save(shard))
-        content = state_document(progress, journal, files).model_dump_json()
+        bare, _ = take_tensors(progress)
+        content = StateDocument(progress=bare, journal=journal, files=files).model_dump_json()
         _write(part / STATE_FILE, json.dumps({DIGEST: _sha256(content.encode()), "said": content}).encode())
         sync_folder(part)
         part.rename(folder)
@@ -123,7 +104,13 @@ def state_tensors(
     wanted, stored = set(parameters), set(model.state_dict())
     yield from ((f"model.{name}", parameter) for name, parameter in model.named_parameters() if name in wanted)
     yield from ((f"buffer.{name}", buffer.clone()) for name, buffer in model.named_buffers() if name in stored)
-    yield from progress_tensors(progress).items()
+    yield from take_tensors(progress)[1].items()
+
+
+def gather_tensors(ranks: Ranks, tensors: Iterable[tuple[str, torch.Tensor]]) -> tuple[tuple[str, torch.Tensor], ...]:
+    """Whole tensors on the CPU of the first process, of which each process has a shard; the others get none."""
+    complete = ((name, full_tensor(tensor.detach())) for name, tensor in tensors)
+    return tuple((name, tensor.cpu()) for name, tensor in complete if ranks.first)
 
 
 def _shards(tensors: Iterable[tuple[str, torch.Tensor]]) -> Iterator[dict[str, torch.Tensor]]:
@@ -198,35 +185,26 @@ def _damage(folder: Path, document: StateDocument) -> str | None:
     return None
 
 
-@torch.no_grad()
-def restore_state(state: SavedState, model: PreTrainedModel) -> Progress:
-    """Load a checkpoint's parameters into the model, file by file, and return the run's progress.
-
-    Raises:
-        InputError: A file cannot be read any more, or is of another model.
-    """
-    rest: dict[str, torch.Tensor] = {}
-    for tensors in _read_tensors(state):
-        load_tensors(model, {name: tensor for name, tensor in tensors.items() if is_model_tensor(name)})
-        rest |= {name: tensor for name, tensor in tensors.items() if not is_model_tensor(name)}
-    return document_progress(state.document, rest)
-
-
-def read_state(state: SavedState) -> tuple[Progress, dict[str, torch.Tensor]]:
-    """The run's progress, and the tensors that `load_tensors` loads; all in memory at once.
+def read_tensors(state: SavedState) -> dict[str, torch.Tensor]:
+    """A checkpoint's tensors by name.
 
     Raises:
         InputError: A file cannot be read any more.
     """
-    tensors = {name: tensor for part in _read_tensors(state) for name, tensor in part.items()}
-    return document_progress(state.document, tensors), {
-        name: tensor for name, tensor in tensors.items() if is_model_tensor(name)
-    }
+    tensors: dict[str, torch.Tensor] = {}
+    for name in state.document.files:
+        try:
+            tensors |= load((state.folder / name).read_bytes())
+        except (OSError, SafetensorError) as error:
+            raise InputError(
+                f"{state.folder} cannot be read ({type(error).__name__}).", "Try again, or start again with --force."
+            ) from error
+    return tensors
 
 
 @torch.no_grad()
 def load_tensors(model: PreTrainedModel, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Load a checkpoint's parameters and buffers into the model.
+    """Load a checkpoint's parameters and buffers into the model; its other tensors are left aside.
 
     Raises:
         InputError: They are of another model.
@@ -234,22 +212,80 @@ def load_tensors(model: PreTrainedModel, tensors: Mapping[str, torch.Tensor]) ->
     targets = {f"model.{name}": parameter for name, parameter in model.named_parameters()}
     targets |= {f"buffer.{name}": buffer for name, buffer in model.named_buffers()}
     for name, tensor in tensors.items():
+        if not name.startswith(("model.", "buffer.")):
+            continue
         if name not in targets or targets[name].shape != tensor.shape:
             raise InputError("The saved state is of another model.", "Start again with --force.")
         local_shard(targets[name]).copy_(local_shard(shard_like(targets[name], tensor)))
 
 
-def is_model_tensor(name: str) -> bool:
-    """Whether a checkpoint's tensor is the model's, not the optimizer's."""
-    return name.startswith(("model.", "buffer."))
+StopRequested = Callable[[], bool]
+"""Whether the run is requested to stop."""
+
+StopSignal = Callable[[], AbstractContextManager[StopRequested]]
+"""While its context is open, requests to stop are noticed, and the run ends after a step."""
 
 
-def _read_tensors(state: SavedState) -> Iterator[dict[str, torch.Tensor]]:
-    """A checkpoint's tensors, a file at a time."""
-    for name in state.document.files:
-        try:
-            yield load((state.folder / name).read_bytes())
-        except (OSError, SafetensorError) as error:
-            raise InputError(
-                f"{state.folder} cannot be read ({type(error).__name__}).", "Try again, or start again with --force."
-            ) from error
+class Checkpointer(Protocol):
+    """Is called whenever a run's progress could be saved; may save it, or end the run."""
+
+    def __call__(self, progress: Callable[[], Progress], *, between: bool) -> None:
+        """Save the progress if it is time to.
+
+        Args:
+            progress: Computes the progress, at some cost.
+            between: Whether more than steps would be lost: a release, a stage, the whole training.
+        """
+
+
+def autosave(
+    work: Workspace,
+    model: PreTrainedModel,
+    parameters: Sequence[str],
+    *,
+    minutes: float,
+    elapsed: Callable[[], float],
+    stop_requested: StopRequested,
+    notify: Notify,
+    ranks: Ranks = SINGLE_PROCESS,
+    clock: Callable[[], float] = time.monotonic,
+) -> Checkpointer:
+    """Saves checkpoints in a run's folder.
+
+    A checkpoint that cannot be written does not end the run: the one before it stays, and the next is tried in time.
+
+    Args:
+        parameters: Names of those that the run may change.
+        minutes: Between two checkpoints; with 0, one is saved only when the run is to stop.
+        elapsed: Seconds that the run has taken.
+        stop_requested: Whether the run is to save a checkpoint and end.
+        ranks: Of several processes the first writes, and all end if one of them is requested to.
+        clock: In seconds; no jump of the system's time may move it.
+
+    Raises (what it returns):
+        InterruptedRunError: The run was requested to stop.
+    """
+    last = clock()
+
+    def checkpointer(progress: Callable[[], Progress], *, between: bool) -> None:
+        nonlocal last
+        due = minutes > 0 and (between or clock() - last >= 60 * minutes)
+        stop, due = all_reduce_any(ranks, (stop_requested(), due and ranks.first))
+        if not (stop or due):
+            return
+        now = replace(progress(), seconds=elapsed())
+        tensors = state_tensors(now, model, parameters)
+        if ranks.sharded:
+            tensors = iter(gather_tensors(ranks, tensors))
+        if ranks.first:
+            try:
+                save_state(work.root, now, tensors, journal=work.journal.stat().st_size)
+            except OSError as error:
+                notify(ChoiceWarning(what="state", reason=f"not saved ({error.strerror}); the one before it stays"))
+            else:
+                notify(StateSaved(stage=now.stage + 1, step=now.cursor.step))
+        last = clock()
+        if stop:
+            raise InterruptedRunError("The run was interrupted.", "Nothing of it was saved.")
+
+    return checkpointer

@@ -1,8 +1,9 @@
 """What the stages of a run read: spans, windows, and the planted canaries among the records."""
 
+import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,21 +12,25 @@ from transformers import PreTrainedTokenizerFast
 from atdp_cli.audit.manifest import Manifest, token_mismatch, tokens_after
 from atdp_cli.corpus.spans import FlaggedRecord
 from atdp_cli.corpus.split import Split
+from atdp_cli.detection.detector import Detector, options_given, run_detector
+from atdp_cli.detection.review.queue import Header, writable, write_queue
+from atdp_cli.detection.review.run import lists_beside
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.events import ChoiceWarning, Notify
-from atdp_cli.hardening.broadcast import main_process_first
-from atdp_cli.hardening.encode import Encoding, Windows, encode, flag_corpus
-from atdp_cli.hardening.measure import Yardstick, mark_sentence
+from atdp_cli.events import ChoiceWarning, Notify, ReviewQueued, ignore
+from atdp_cli.files.atomic_write import real_path
+from atdp_cli.hardening.encode import Encoding, Windows, encode, flag, flag_corpus
+from atdp_cli.hardening.measure import Yardstick, mark_sentence, pick_ranked
 from atdp_cli.hardening.model import LoadedModel, reads_one_text
 from atdp_cli.hardening.plan import Planned
-from atdp_cli.hardening.ranked_values import pick_ranked
-from atdp_cli.hardening.streams import Streams
+from atdp_cli.hardening.request import SettledRequest
 from atdp_cli.memorisation.ranks import spread
 from atdp_cli.model.chat import chat_template_for
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.windows import Window, check_alignment
+from atdp_cli.privacy.rng import KeyStream
 from atdp_cli.replacement.decoys import WITHOUT, Choose, integer_draws, public_draws, uniformly
 from atdp_cli.reporting.document import MADE_UP_SENTENCE
+from atdp_cli.training.parallel.collectives import main_process_first
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import DecoyEquality, TextVariant, reads_records
 
@@ -71,14 +76,12 @@ class RunData:
             each for windows in encode(records, TextVariant.DECOY, self.encoding, choose, equality) for each in windows
         ]
 
-    @property
-    def unread(self) -> int:
-        """Training records of which no text has a token to learn from."""
-        return sum(not any(windows) for windows in zip(*self.training.values(), strict=True))
 
-
-def prepare_data(planned: Planned, loaded: LoadedModel, streams: Streams, notify: Notify) -> RunData:
+def prepare_data(planned: Planned, loaded: LoadedModel, stream: KeyStream, notify: Notify) -> RunData:
     """Find the spans, cut every record into windows, and check that planted canaries are among them.
+
+    Args:
+        stream: For the decoys that are weighed.
 
     Raises:
         InputError: No held-out record has a token, the manifest was made for other tokens, or decoys are wanted for
@@ -98,13 +101,13 @@ def prepare_data(planned: Planned, loaded: LoadedModel, streams: Streams, notify
     if TextVariant.DECOY in texts:
         _check_decoys(flagged)
     # These decoys are weighed, and never trained on: each epoch draws its own.
-    choose = uniformly(integer_draws(streams.stream(0, "decoys")))
+    choose = uniformly(integer_draws(stream))
     training = {text: encode(trained, text, encoding, choose) for text in sorted(texts)}
     held_out_records = tuple(record for place, record in enumerate(flagged) if place in split.held_out)
     yardstick = Yardstick(
         held_out=_held_out(held_out_records, encoding),
         decoyed=_held_out_with_decoys(held_out_records, encoding),
-        ranked=pick_ranked(planned, trained, held_out_records, encoding)
+        ranked=pick_ranked(planned.plan, planned.manifest, trained, held_out_records, encoding)
         if TextVariant.DECOY in texts and with_sentence
         else None,
     )
@@ -218,3 +221,57 @@ def _planted(
     if trained < repeats:
         notify(ChoiceWarning(what="canaries", reason=f"{trained} of {repeats} repeats train; the others are held out"))
     return counts
+
+
+REVIEW_FOLDER = "review"
+
+
+def review_each_epoch(
+    request: SettledRequest, split: Split, data: RunData, private_folder: Path, notify: Notify
+) -> EpochData | None:
+    """The training records before each epoch, as people's term lists flag them; None without --review-each-epoch.
+
+    Every epoch gets a queue of its own in `OUT.private/review/`, a sample of the sentences as they are flagged
+    then. `atdp review` writes its lists beside it; those of all queues so far, also of an interrupted run, are added
+    to the lists of the run. Training does not wait for anybody.
+
+    Source: the audit of "Adaptive Token-Weighted Differential Privacy for LLMs": 1 % of the sentences an epoch.
+    """
+    if request.review is None:
+        return None
+    folder = private_folder / REVIEW_FOLDER
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for half_written in folder.glob(".*.jsonl.*.tmp"):  # by an interrupted run
+        half_written.unlink()
+    corpora = request.data if request.eval_data is None else (*request.data, request.eval_data)
+    header = Header(
+        corpora=tuple(writable(str(real_path(path))) for path in corpora),
+        unit=request.privacy_unit,
+        text_field=request.text_field,
+        turns=None if request.turns is None else writable(request.turns),
+        tier=request.detector.tier,
+        review_share=request.review,
+        options={name: writable(value) for name, value in options_given(request.detector).items()},
+    )
+
+    def epoch_data(plan: StagePlan, epoch: int, choose: Choose) -> Sequence[Windows]:
+        queues = sorted(folder.glob("[0-9]*-epoch-*.jsonl"))
+        detector = _with_lists(request.detector, queues)
+        detections = tuple(run_detector(split.records, detector, data.pipeline, ignore))
+        queue = folder / f"{len(queues) + 1}-{plan.stage.name}-epoch-{epoch}.jsonl"
+        queued = write_queue(queue, detections, header, random.SystemRandom())
+        notify(ReviewQueued(queue=str(queue), sentences=queued.flagged + queued.unflagged))
+        sources = None if split.sources is None else run_detector(split.sources, detector, data.pipeline, ignore)
+        records = training_records(flag(detections, sources, detector.tier), split)
+        return encode(records, plan.stage.text, data.encoding, choose, plan.stage.decoy_equality)
+
+    return epoch_data
+
+
+def _with_lists(detector: Detector, queues: Sequence[Path]) -> Detector:
+    reviewed = [lists_beside(queue) for queue in queues]
+    return replace(
+        detector,
+        allow=(*detector.allow, *(lists.allow for lists in reviewed if lists.allow.is_file())),
+        deny=(*detector.deny, *(lists.deny for lists in reviewed if lists.deny.is_file())),
+    )

@@ -1,20 +1,25 @@
-"""The fingerprint and the corpus commitment of runs: whether two runs agree, and a checkpoint's past. No torch here.
+"""The fingerprint of a run: two attempts with the same one are the same run. Loads no torch."""
 
-A ledger commits to the training records under a key that lies in OUT.private/. Who has the key and the corpus can show
-that the ledger is of this corpus; without the key no guess of the corpus can be tested.
-"""
-
-import secrets
-from collections.abc import Iterator, Mapping
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from itertools import zip_longest
 from pathlib import Path
 
+from atdp_cli.corpus.record import Record
 from atdp_cli.corpus.split import Split
+from atdp_cli.detection.options import DetectionOptions
+from atdp_cli.detection.settings import CrosscheckSettings, DetectorSettings
 from atdp_cli.errors import UsageError
-from atdp_cli.files.documents import read_whole
-from atdp_cli.files.private import KEY_BYTES, PARTIAL, PRIVATE, beside, create_private
-from atdp_cli.privacy.ledger import CheckpointHistory, DeclaredTraining, Ledger, Past, ReadModel
-from atdp_cli.privacy.relation import commitment
-from atdp_cli.privacy.rng import insecure_stream
+from atdp_cli.hardening.plan import Planned
+from atdp_cli.hardening.recipes import resolved_recipe
+from atdp_cli.hardening.request import SettledRequest, options_of
+from atdp_cli.model.folder import base_of, is_adapter, tokenizer_folder, weight_files
+from atdp_cli.model.hashes import seal_of
+from atdp_cli.settings import declared, flags
+from atdp_cli.training.options import TrainingRunOptions
+from atdp_cli.training.recipe_file import recipe_text
 
 RECORDS, START, RECIPE, PLAN = "records", "starting checkpoint", "recipe", "plan"
 
@@ -62,113 +67,83 @@ def _describe(name: str, was: str, is_now: str) -> str:
     if name in DIFFERENCES:
         return DIFFERENCES[name]
     if name == RECIPE:
-        first, second = _differing_lines(was, is_now)
-        return f"its recipe has {first}, this one {second}"
+        pairs = zip_longest(was.splitlines(), is_now.splitlines(), fillvalue="other stages")
+        first, second = next(pair for pair in pairs if pair[0] != pair[1])
+        return f"its recipe has `{first}`, this one `{second}`"
     if max(len(was), len(is_now)) > 40:
         return f"what {name} names is not the same"
     return f"{name} was {was}, now it is {is_now}"
 
 
-def _differing_lines(was: str, is_now: str) -> tuple[str, str]:
-    """The first lines that are not in both texts."""
-    before, after = was.splitlines(), is_now.splitlines()
-    return (
-        next((f"`{line}`" for line in before if line not in after), "other stages"),
-        next((f"`{line}`" for line in after if line not in before), "other stages"),
-    )
+def fingerprint(planned: Planned) -> dict[str, str]:
+    """Everything that a run's steps and their ε depend on; what may change between attempts is left out.
 
-
-CORPUS_KEY_FILE = "corpus.key"
-"""In OUT.private/: the key under which the ledger commits to the corpus."""
-
-
-def corpus_key(resumed: Path | None, model: Path, seed: int | None) -> bytes:
-    """The key of the run that is resumed, or of the run that wrote the model; otherwise a new one.
-
-    Args:
-        resumed: OUT/ of a run that may be resumed; None where none is.
-        seed: Of a run that protects nothing, whose new key is reproducible; None for others.
-    """
-    key = None if resumed is None else _key_in(beside(resumed, PARTIAL))
-    key = _key_beside(model) if key is None else key
-    if key is not None:
-        return key
-    if seed is not None:
-        return insecure_stream(seed, "corpus key").uniforms(KEY_BYTES // 8).tobytes()
-    return secrets.token_bytes(KEY_BYTES)
-
-
-def _key_beside(model: Path) -> bytes | None:
-    """The key of the run that wrote a model, from the private folder beside the model's."""
-    folder = model.resolve()
-    return _key_in(beside(folder, PRIVATE)) if folder.name else None
-
-
-def _key_in(folder: Path) -> bytes | None:
-    path = folder / CORPUS_KEY_FILE
-    try:
-        key = read_whole(path) if path.is_file() else b""
-    except OSError:
-        return None
-    return key if len(key) == KEY_BYTES else None
-
-
-def write_corpus_key(folder: Path, key: bytes) -> None:
-    """Write the key, if it is given, into a run's private folder that has none.
+    The hash of the records has no key, so it stays where the records' spans are.
 
     Raises:
-        OSError: It cannot be written.
+        InputError: A file cannot be read.
     """
-    if key:
-        create_private(folder / CORPUS_KEY_FILE, key)
+    request, sha256, plan = planned.request, planned.sha256, _plan(planned)
+    start = {RECORDS: _records(planned.split), START: _model(request.model, sha256), RECIPE: plan[RECIPE]}
+    values = options_of(request)
+    options = {
+        flags(name, option)[0]: _text(values[name], sha256)
+        for name, _, option in declared(TrainingRunOptions, DetectionOptions)
+        if option.fingerprint is True
+    } | {
+        f"{name} of --detector": _text(values[name], sha256)
+        for name, _, option in declared(DetectorSettings)
+        if option.fingerprint is True
+    }
+    return start | options | plan | {SETTINGS: _settings(request, sha256)}
 
 
-def corpus_commitment(key: bytes, split: Split) -> str:
-    """The commitment to the training records and to what an encoder reads for them."""
-    return commitment(key, _training_texts(split))
+def _plan(planned: Planned) -> dict[str, str]:
+    """The parts of the fingerprint that change with the plan."""
+    events = [event.model_dump(mode="json", exclude={"run", "relation"}) for event in planned.plan.ledger.events]
+    searches = [json.dumps(asdict(stage.search)) for stage in planned.plan.training if stage.search is not None]
+    return {RECIPE: recipe_text(resolved_recipe(planned)), PLAN: _digest([json.dumps(events), *searches])}
 
 
-def _training_texts(split: Split) -> Iterator[str]:
-    for records in (split.records, split.sources or ()):
-        yield from (record.canonical for place, record in enumerate(records) if place not in split.held_out)
+def _records(split: Split) -> str:
+    held_out = json.dumps(sorted(split.held_out))
+    return _digest([held_out, *_contents(split.records), "sources", *_contents(split.sources or ())])
 
 
-def history_of(stated: CheckpointHistory, inherited: Ledger | None, model: Path, split: Split) -> CheckpointHistory:
-    """Whether the first checkpoint, and those of the ledger beside it, never saw this corpus.
-
-    What that ledger says of its corpus counts for this one where the key shows that it is the same.
-
-    Args:
-        stated: As --checkpoint-history states it.
-        model: The checkpoint's folder.
-
-    Raises:
-        UsageError: --checkpoint-history public contradicts that ledger.
-    """
-    if inherited is None:
-        return stated
-    if inherited.checkpoint_history == "unknown" and stated == "public":
-        raise UsageError(
-            "--checkpoint-history public contradicts the ledger beside the checkpoint: the past of its first "
-            "checkpoint is unknown.",
-            "Leave --checkpoint-history out, or start from a checkpoint that never saw the corpus.",
-        )
-    known = stated == "public" or (inherited.checkpoint_history == "public" and _same_corpus(inherited, model, split))
-    return "public" if known else "unknown"
+def _contents(records: Iterable[Record]) -> Iterable[str]:
+    return (json.dumps([record.id, record.canonical]) for record in records)
 
 
-def reference_past(ledger: Ledger | None, folder: Path, split: Split) -> Past:
-    """What is known of a reference's past: from its ledger, or as the user declares it."""
-    if ledger is None:
-        return "declared"
-    if ledger.checkpoint_history == "unknown":
-        return "unknown"
-    return "public" if _same_corpus(ledger, folder, split) else "declared"
+def _model(folder: Path, sha256: Callable[[Path], str]) -> str:
+    files = [*weight_files(folder), tokenizer_folder(folder) / "tokenizer.json"]
+    if is_adapter(folder):
+        files += weight_files(base_of(folder))
+    return _digest(map(sha256, files))
 
 
-def _same_corpus(ledger: Ledger, folder: Path, split: Split) -> bool:
-    """Whether the key beside a model shows that every event of its ledger is of this corpus."""
-    key = _key_beside(folder)
-    relations = [event.relation for event in ledger.events if not isinstance(event, ReadModel | DeclaredTraining)]
-    corpora = {relation.corpus for relation in relations}
-    return key is not None and corpora == {corpus_commitment(key, split)}
+def _settings(request: SettledRequest, sha256: Callable[[Path], str]) -> str:
+    models = filter(None, (request.model, request.reference))
+    return _digest(name + digest for folder in models for name, digest in seal_of(folder, sha256).items())
+
+
+def _text(value: object, sha256: Callable[[Path], str]) -> str:
+    """A setting as the fingerprint holds it; files and folders as hashes, so that they may move."""
+    match value:
+        case None | ():
+            return NOT_GIVEN
+        case Path():
+            return _model(value, sha256) if value.is_dir() else sha256(value)
+        case tuple():
+            return _digest(map(sha256, value))
+        case CrosscheckSettings():
+            return f"{value.model}, {'unmasked' if value.send_unmasked else 'masked'}"
+        case _:
+            return str(value)
+
+
+def _digest(parts: Iterable[str]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        content = part.encode()
+        digest.update(len(content).to_bytes(8, "big") + content)
+    return digest.hexdigest()

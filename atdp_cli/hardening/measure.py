@@ -3,27 +3,109 @@
 The sentence is the same for every model, so that it reveals nothing of a corpus.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import log
 from typing import Any
 
 import torch
+from transformers import PreTrainedModel
 
+from atdp_cli.audit.manifest import Manifest
 from atdp_cli.corpus.record import Record
+from atdp_cli.corpus.spans import FlaggedRecord
 from atdp_cli.detection.detect import detect_records
 from atdp_cli.detection.detector import Detector
 from atdp_cli.hardening.encode import Encoding, Windows, encode, flag
-from atdp_cli.hardening.ranked_values import RankedValues, reported_ranks
-from atdp_cli.memorisation.ranks import ComparedRanks
+from atdp_cli.memorisation.ranks import (
+    FlaggedValue,
+    TokenisedValue,
+    compare_ranks,
+    pick_alike,
+    pick_values,
+    tokenise_values,
+    value_ranks,
+)
+from atdp_cli.model.chat import as_read
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.forward import pad
-from atdp_cli.model.perplexity import Perplexity, perplexity, token_losses
+from atdp_cli.model.perplexity import perplexity, token_losses
 from atdp_cli.model.windows import Window
+from atdp_cli.privacy.ledger import unprotected_past
+from atdp_cli.replacement.decoys import public_draws, uniformly
 from atdp_cli.reporting.document import TokenEntry
-from atdp_cli.reporting.entries import BeforeAfter, PerplexityEntry, RanksBeforeAfter, RanksEntry
+from atdp_cli.reporting.entries import PerplexityEntry, RanksEntry
 from atdp_cli.reporting.from_ledger import as_entry
+from atdp_cli.training.plan import Plan
 from atdp_cli.training.recipe import TextVariant
+from atdp_cli.training.tune.range_test import RANKED_VALUES, RangeTest
+
+SEARCHED_SAMPLES = 2
+"""Of so many other training records each: one by which a learning rate is chosen, and one that confirms it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankedValues:
+    """Flagged values with their decoys, one a record, whose ranks show what a model remembers.
+
+    Attributes:
+        training: Of training records; at least one.
+        held_out: Of held-out records, with the same labels as far as there are; at least one.
+        searched: Samples of other training records, by which a learning rate is chosen and then confirmed; none where
+            nothing is searched by them. None of them is empty.
+    """
+
+    training: Sequence[TokenisedValue]
+    held_out: Sequence[TokenisedValue]
+    searched: tuple[Sequence[TokenisedValue], ...] = ()
+
+
+def pick_ranked(
+    plan: Plan,
+    manifest: Manifest | None,
+    trained: Sequence[FlaggedRecord],
+    held_out: Sequence[FlaggedRecord],
+    encoding: Encoding,
+) -> RankedValues | None:
+    """The values to rank; None if nothing can be memorised, or training or held-out records have no value.
+
+    The samples of training records take turns, so that no record is in two of them.
+    """
+    ledger = plan.ledger
+    if not unprotected_past(ledger.checkpoint_history, ledger):  # the stages of this run are in it
+        return None
+    searched = any(isinstance(stage.search, RangeTest) for stage in plan.training)
+    training, control = (
+        [as_read(flagged, encoding.chat) for flagged in records]
+        for records in (_unplanted(trained, manifest), held_out)
+    )
+    samples = 1 + SEARCHED_SAMPLES * searched
+    values = _tokenised(pick_values(training, most=samples * RANKED_VALUES), encoding)
+    if not values:
+        return None
+    alike = _tokenised(pick_alike(control, [each.value for each in values], most=RANKED_VALUES), encoding)
+    own, *others = (values[sample::samples] for sample in range(samples))
+    if not alike:
+        return None
+    return RankedValues(training=own, held_out=alike, searched=tuple(each for each in others if each))
+
+
+def _unplanted(records: Sequence[FlaggedRecord], manifest: Manifest | None) -> Sequence[FlaggedRecord]:
+    """The records without those of canaries, which an audit is to judge by: no learning rate is chosen by them."""
+    places = set() if manifest is None else {str(line) for each in manifest.canaries for line in each.positions}
+    return [flagged for flagged in records if flagged.record.id not in places]
+
+
+def _tokenised(values: Sequence[FlaggedValue], encoding: Encoding) -> tuple[TokenisedValue, ...]:
+    """With the same decoys in every run."""
+    return tokenise_values(encoding.tokenizer, values, uniformly(public_draws("ranked decoys")))
+
+
+def rank_tests(model: PreTrainedModel, ranked: RankedValues) -> Iterator[float]:
+    """The p-value of each sample that a search looks at, as in `ComparedRanks`. The model must be in eval mode."""
+    held_out = value_ranks(model, ranked.held_out)
+    for values in ranked.searched:
+        yield compare_ranks(value_ranks(model, values), held_out).p_value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,33 +128,22 @@ class Yardstick:
 class Measured:
     """A model's figures on a yardstick: perplexities of held-out records, raw and with decoys, and ranks of values."""
 
-    raw: Perplexity
-    decoyed: Perplexity | None
-    ranks: ComparedRanks | None
+    raw: PerplexityEntry
+    decoyed: PerplexityEntry | None
+    ranks: RanksEntry | None
 
 
 def measure(checkpoint: Checkpoint, on: Yardstick) -> Measured:
     """Measure a model, which must be in eval mode."""
+    model, ranks = checkpoint.model, None
+    if on.ranked is not None:
+        compared = compare_ranks(value_ranks(model, on.ranked.training), value_ranks(model, on.ranked.held_out))
+        ranks = as_entry(RanksEntry, compared)
     return Measured(
-        raw=perplexity(checkpoint.model, on.held_out),
-        decoyed=perplexity(checkpoint.model, on.decoyed) if on.decoyed else None,
-        ranks=None if on.ranked is None else reported_ranks(checkpoint.model, on.ranked),
+        raw=as_entry(PerplexityEntry, perplexity(model, on.held_out)),
+        decoyed=as_entry(PerplexityEntry, perplexity(model, on.decoyed)) if on.decoyed else None,
+        ranks=ranks,
     )
-
-
-def compared(before: Measured, after: Measured) -> tuple[BeforeAfter, BeforeAfter | None, RanksBeforeAfter | None]:
-    """Two models on one yardstick, as reports list them: perplexity, perplexity with decoys, and ranks."""
-
-    def perplexities(first: Perplexity | None, second: Perplexity | None) -> BeforeAfter | None:
-        if first is None or second is None:
-            return None
-        return BeforeAfter(before=as_entry(PerplexityEntry, first), after=as_entry(PerplexityEntry, second))
-
-    ranks = None
-    if before.ranks is not None and after.ranks is not None:
-        ranks = RanksBeforeAfter(before=RanksEntry(**vars(before.ranks)), after=RanksEntry(**vars(after.ranks)))
-    raw = BeforeAfter(before=as_entry(PerplexityEntry, before.raw), after=as_entry(PerplexityEntry, after.raw))
-    return raw, perplexities(before.decoyed, after.decoyed), ranks
 
 
 @dataclass(frozen=True, kw_only=True)

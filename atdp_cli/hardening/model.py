@@ -14,8 +14,7 @@ from atdp_cli.detection.detector import detector_pipeline
 from atdp_cli.detection.scan import Finding, load_pipeline
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import Notify
-from atdp_cli.hardening.broadcast import gather_tensors
-from atdp_cli.hardening.checkpoint import load_tensors
+from atdp_cli.hardening.checkpoint import gather_tensors, load_tensors
 from atdp_cli.hardening.request import SettledRequest
 from atdp_cli.model.adapter import add_adapter
 from atdp_cli.model.checkpoint import Checkpoint, context_length, load_checkpoint

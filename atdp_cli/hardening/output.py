@@ -8,25 +8,24 @@ from atdp_cli.corpus.spans import FlaggedRecord
 from atdp_cli.detection.span_file import spans_line
 from atdp_cli.errors import ConformanceError, DivergedError, InputError, RunError
 from atdp_cli.files.documents import software
-from atdp_cli.hardening.measure import compared, measure
+from atdp_cli.hardening.budget import EpsilonLimits
+from atdp_cli.hardening.measure import measure
 from atdp_cli.hardening.plan import Planned
 from atdp_cli.hardening.recipes import trained_recipe
-from atdp_cli.hardening.report import private_report, public_report, trained_stages
+from atdp_cli.hardening.report import TrainedRun, private_report, public_report
 from atdp_cli.hardening.request import SettledRequest
-from atdp_cli.hardening.results import HardenResult, TrainedRun
 from atdp_cli.hardening.resume import ended_early, missing_steps, steps_of
-from atdp_cli.hardening.run_spec import RunSpec
 from atdp_cli.hardening.verify_run import REMEDY
-from atdp_cli.hardening.workspace import Workspace
+from atdp_cli.hardening.workspace import Finished, Workspace
 from atdp_cli.model.adapter import merged
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from atdp_cli.model.hashes import seal_of
 from atdp_cli.privacy.accountant import grid_for
-from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.journal import read_journal
 from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, LedgerEvent, compact, private_events, read_ledger, write_ledger
+from atdp_cli.reporting.document import PrivateReport
 from atdp_cli.reporting.write import write_reports
-from atdp_cli.training.plan import Plan, StagePlan
+from atdp_cli.training.plan import Plan
 from atdp_cli.training.recipe_file import RECIPE_FILE, write_recipe
 from atdp_cli.training.state import StageResult
 
@@ -75,39 +74,41 @@ def _unnamed(event: LedgerEvent) -> LedgerEvent:
 SPANS_FILE = "spans.jsonl"
 
 
-def write_output(planned: Planned, spec: RunSpec, trained: TrainedRun, work: Workspace) -> HardenResult:
+def write_output(
+    planned: Planned, limits: EpsilonLimits, trained: TrainedRun, work: Workspace
+) -> tuple[PrivateReport, Finished]:
     """Write everything that becomes OUT/ and OUT.private/, and measure the files as written.
+
+    Returns:
+        The whole report, and how the run ended.
 
     Raises:
         DivergedError: A held-out perplexity is not finite.
         RunError: The model does not load again, or the journal lacks steps.
     """
-    results = trained.results
+    request, plan, results = planned.request, planned.plan, trained.results
     _check_finite([result.perplexities[-1].all for result in results if result.perplexities][-1:])
-    written = _save(planned.request, trained.checkpoint, work.model)
+    written = _save(request, trained.checkpoint, work.model)
     measured = measure(written, trained.data.yardstick)
-    perplexity, decoyed, ranks = compared(trained.before, measured)
     after = measured.raw.all
     _check_finite([math.nan if after is None else after])
-    ledger = seal_ledger(spec.plan, results, work, trained.created)
-    result = HardenResult(
-        output=spec.output,
-        stages=trained_stages(planned, trained),
-        ledger=ledger,
-        guarantees=guarantees(ledger),
-        perplexity=perplexity,
-        decoyed=decoyed,
-        ranks=ranks,
-        steps=sum(_steps_taken(stage, result) for stage, result in zip(spec.plan.stages, results, strict=True)),
-        seconds=trained.seconds(),
-        ended_early=ended_early(spec, results),
-    )
+    ledger = seal_ledger(plan, results, work, trained.created)
     write_recipe(work.model / RECIPE_FILE, trained_recipe(planned, [result.tuned for result in results]))
-    public = public_report(planned, trained, result, written, work.model)
-    private = private_report(planned.request, trained, result, public, interruptions=work.session)
-    write_reports(work.model, work.private, public, private)
-    _write_spans(trained.data.flagged, work.private / SPANS_FILE)
-    return result
+    public = public_report(
+        planned, trained, ledger, written, work.model, ended_early=ended_early(plan, limits, results)
+    )
+    private = private_report(
+        trained, measured, public, request.detector, command=request.command, interruptions=work.session
+    )
+    write_reports(work.model, work.root, public, private)
+    _write_spans(trained.data.flagged, work.root / SPANS_FILE)
+    return private, Finished(
+        replaces=request.force,
+        steps=sum(
+            stage.steps if result.ended_after is None else result.ended_after
+            for stage, result in zip(plan.stages, results, strict=True)
+        ),
+    )
 
 
 def _check_finite(figures: Sequence[float | None]) -> None:
@@ -126,10 +127,6 @@ def _save(request: SettledRequest, trained: Checkpoint, folder: Path) -> Checkpo
         raise RunError(
             f"The hardened model does not load again: {error.problem}", "Try --set run.save-dtype=float32."
         ) from error
-
-
-def _steps_taken(stage: StagePlan, result: StageResult) -> int:
-    return stage.steps if result.ended_after is None else result.ended_after
 
 
 def _write_spans(records: Sequence[FlaggedRecord], path: Path) -> None:

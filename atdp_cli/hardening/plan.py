@@ -13,7 +13,7 @@ from atdp_cli.errors import BudgetError, InputError, UsageError
 from atdp_cli.files.atomic_write import same_file
 from atdp_cli.files.corpus_file import STANDARD_INPUT, STANDARD_OUTPUT
 from atdp_cli.files.documents import file_sha256
-from atdp_cli.hardening.fingerprint import corpus_commitment, corpus_key, history_of, reference_past
+from atdp_cli.hardening.corpus_key import corpus_commitment, corpus_key, history_of, reference_past
 from atdp_cli.hardening.request import SettledRequest
 from atdp_cli.model.folder import check_folder, is_adapter, weight_files
 from atdp_cli.model.hashes import ledger_beside
@@ -94,12 +94,12 @@ def plan_request(request: SettledRequest) -> Planned:
         records=split.training,
         relation=Relation(unit=request.privacy_unit, corpus=corpus_commitment(key, split), shape="none", flags=flags),
     )
-    _check_tune(request)
     recipe, plan = _solved(
         request, corpus, checkpoint_history=checkpoint_history, inherited=inherited, reference=reference
     )
     supported = guarantees(plan.ledger)
-    _check_budget(request, plan, supported)
+    if request.max_epsilon is not None:
+        _check_budget(plan, supported, request.max_epsilon, accept_declared=request.accept_declared)
     return Planned(
         request=request.replace(recipe=recipe),
         split=split,
@@ -180,6 +180,7 @@ def _check(request: SettledRequest) -> None:
         _check_scaled(request.recipe)
     if request.merge_adapter and request.lora_rank is None and not is_adapter(request.model):
         raise UsageError("There is no adapter to merge.", "Use --set run.merge-adapter=true with --lora-rank.")
+    _check_tune(request)
     _check_ranks(request)
     _check_paths(request)
 
@@ -276,10 +277,8 @@ def _check_scaled(recipe: Recipe) -> None:
         )
 
 
-def _check_budget(request: SettledRequest, plan: Plan, supported: Sequence[Guarantee]) -> None:
-    if request.max_epsilon is None:
-        return
-    if not request.accept_declared:
+def _check_budget(plan: Plan, supported: Sequence[Guarantee], limit: float, *, accept_declared: bool) -> None:
+    if not accept_declared:
         check_seen(plan.ledger)
     unbounded = [
         stage.stage.name
@@ -292,8 +291,8 @@ def _check_budget(request: SettledRequest, plan: Plan, supported: Sequence[Guara
             "Leave --max-epsilon out, or choose a recipe of DP stages, as --recipe atdp.",
         )
     epsilon = next(each.epsilon for each in supported if each.scope == "increment") or 0.0
-    if epsilon > request.max_epsilon:
+    if epsilon > limit:
         raise BudgetError(
-            f"The plan spends ε = {epsilon:.3g}, above --max-epsilon {request.max_epsilon:g}.",
+            f"The plan spends ε = {epsilon:.3g}, above --max-epsilon {limit:g}.",
             "Use --target-epsilon, more noise, fewer epochs or a smaller batch.",
         )

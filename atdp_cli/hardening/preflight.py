@@ -13,6 +13,7 @@ import torch
 from torch.distributed.fsdp import FSDPModule
 from transformers import AutoConfig, PreTrainedModel
 
+from atdp_cli.corpus.split import Split
 from atdp_cli.detection.detector import flagged_share
 from atdp_cli.errors import AtdpError, InputError, RunError
 from atdp_cli.events import Notify, ignore
@@ -36,11 +37,11 @@ from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import Recipe, Train, reads_records, takes_steps
 
 
-def rehearse_checkpoint(checkpoint: Checkpoint, folder: Path, source: Path, *, merge: bool) -> None:
-    """Do what `save_checkpoint` does, without the weights, and read the result back.
+def rehearse_output(checkpoint: Checkpoint, root: Path, source: Path, *, merge: bool) -> None:
+    """Do what `save_checkpoint` does, without the weights, and read the result back: before the first step.
 
     Args:
-        folder: An empty folder.
+        root: OUT.partial/, in which a folder is made and removed.
         source: Where the model comes from, for messages.
         merge: Whether its adapter is merged, which takes a copy of the model.
 
@@ -53,13 +54,14 @@ def rehearse_checkpoint(checkpoint: Checkpoint, folder: Path, source: Path, *, m
     try:
         with no_warnings():
             model = merged(copy.deepcopy(checkpoint.model)) if merge else checkpoint.model
-            _save(model, folder)
-            part = "The tokenizer"
-            save_tokenizer(tokenizer, folder)
-        again = load_tokenizer(folder)
-        part = "The model's configuration"
-        if not is_adapted(model):
-            AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+            with TemporaryDirectory(prefix=".", dir=root) as folder:
+                _save(model, Path(folder))
+                part = "The tokenizer"
+                save_tokenizer(tokenizer, Path(folder))
+                again = load_tokenizer(Path(folder))
+                part = "The model's configuration"
+                if not is_adapted(model):
+                    AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except (AtdpError, OSError):
         raise
     except Exception as error:  # transformers and peft raise many kinds here
@@ -104,37 +106,28 @@ STATES = 2
 """At a time: the last one, and the one before it or the one that is being written."""
 
 
-def random_corpus(planned: Planned, loaded: LoadedModel) -> tuple[Example, ...]:
+def random_corpus(split: Split, loaded: LoadedModel, max_windows: int) -> tuple[Example, ...]:
     """Records of random tokens in random order, with lengths from the corpus."""
     model = loaded.checkpoint.model
     limit = context_length(model)
     random = np.random.default_rng(0)
     vocabulary = model.get_input_embeddings().weight.shape[0]
-    examples, records = [], planned.split.records
+    examples, records = [], split.records
     for record in records[:: max(1, len(records) // SAMPLED_RECORDS)][:SAMPLED_RECORDS]:
         tokens = len(encode_record(loaded.checkpoint.tokenizer, record.text))
-        length = max(2, min(tokens, limit * planned.request.max_windows))
-        examples.append(_random_example(length, limit, vocabulary, random, source=planned.split.sources is not None))
+        length = max(2, min(tokens, limit * max_windows))
+        examples.append(_random_example(length, limit, vocabulary, random, source=split.sources is not None))
     return tuple(examples[position] for position in random.permutation(len(examples)))
 
 
-def one_step(examples: Sequence[Example], batch: int, tokens: int) -> tuple[Example, ...]:
-    """The records of one step, within a number of tokens, but at least one."""
+def _sample(stage: StagePlan, examples: Sequence[Example], *, tokens: int) -> tuple[Example, ...]:
+    """About as many records of a step of the stage as the tokens allow, but at least one."""
     chosen: list[Example] = []
-    left = tokens
-    for example in islice(cycle(examples), batch):
-        left -= count_tokens([example])
-        if chosen and left < 0:
+    for example in islice(cycle(examples), stage.batch if reads_records(stage.stage) else 0):
+        if chosen and count_tokens([*chosen, example]) > tokens:
             break
         chosen.append(example)
     return tuple(chosen)
-
-
-def _sample(stage: StagePlan, examples: Sequence[Example], *, tokens: int) -> tuple[Example, ...]:
-    """About as many records of a step of the stage as the tokens allow."""
-    if not reads_records(stage.stage):
-        return ()
-    return one_step(examples, stage.batch, tokens)
 
 
 def _gradient(stage: StagePlan, request: SettledRequest, loaded: LoadedModel, sample: Sequence[Example]) -> object:
@@ -166,7 +159,7 @@ def estimate_bytes(planned: Planned, loaded: LoadedModel) -> int | None:
     None where the system does not show what a process has.
     """
     model = loaded.checkpoint.model
-    examples = random_corpus(planned, loaded)
+    examples = random_corpus(planned.split, loaded, planned.request.max_windows)
     most = 0
     for stage in planned.plan.training:
         peak = _peak(stage, planned.request, loaded, examples)
@@ -234,23 +227,6 @@ def check_room(request: SettledRequest, loaded: LoadedModel, root: Path) -> None
         f"The disk of {root.parent} has room for {_amount(free)}; the run needs up to {_amount(written + states)}.",
         f"Free some, or choose another -o{without}.",
     )
-
-
-def rehearse_output(planned: Planned, loaded: LoadedModel, root: Path) -> None:
-    """Try, before the first step, to write the checkpoint without its weights and to read it back.
-
-    Args:
-        root: OUT.partial/, in which a folder is made and removed.
-
-    Raises:
-        InputError: The checkpoint's tokenizer, configuration or generation settings cannot be saved, or do not load
-            again as they were.
-        OSError: The disk failed.
-    """
-    request, checkpoint = planned.request, loaded.checkpoint
-    merge = request.merge_adapter and not request.ranks.sharded
-    with TemporaryDirectory(prefix=".", dir=root) as folder:
-        rehearse_checkpoint(checkpoint, Path(folder), request.model, merge=merge)
 
 
 def state_bytes(model: PreTrainedModel, recipe: Recipe) -> int:

@@ -8,11 +8,9 @@ import numpy as np
 
 from atdp_cli.corpus.spans import FlaggedRecord
 from atdp_cli.events import ChoiceWarning
-from atdp_cli.hardening.context import StageContext, reference_of
+from atdp_cli.hardening.context import StageContext, StageLogs, Streams
+from atdp_cli.hardening.measure import rank_tests
 from atdp_cli.hardening.progress import Progress
-from atdp_cli.hardening.ranked_values import rank_tests
-from atdp_cli.hardening.run_logs import StageLogs
-from atdp_cli.hardening.streams import Streams
 from atdp_cli.model.windows import Window
 from atdp_cli.privacy.journal import spend
 from atdp_cli.privacy.noisy_statistic import add_release_noise, clipped_votes, grid_bits, released_items, shrink_counts
@@ -39,13 +37,10 @@ from atdp_cli.training.tune.search import Search, Tuned
 from atdp_cli.training.tune.trials import SCORED_RECORDS, TrialRun, range_test_stage, search_stage
 
 
-def noisy_frequencies(
-    votes: Iterable[Mapping[Item, float]], sigma: float, noise: KeyStream
-) -> tuple[Frequencies, Released]:
+def fit_frequencies(records: Iterable[FlaggedRecord], sigma: float, noise: KeyStream) -> tuple[Frequencies, Released]:
     """How often each item stands in flagged spans: of public items all, of unlisted words those above a threshold.
 
     Args:
-        votes: Those of each record.
         sigma: σ > 0, the noise's standard deviation.
         noise: The source of all randomness.
     """
@@ -57,7 +52,9 @@ def noisy_frequencies(
             for item, count in by_item.items()
         }
 
-    noisy, used = add_release_noise(clipped_votes(map(numbered, votes), items(), grid_bits(sigma)), sigma, noise)
+    noisy, used = add_release_noise(
+        clipped_votes(map(numbered, map(_votes, records)), items(), grid_bits(sigma)), sigma, noise
+    )
     of_words = dict(zip(numbers, noisy[items() :].tolist(), strict=True))
     draw = integer_draws(noise)
     words = released_items(
@@ -108,11 +105,6 @@ def decoy_choice(streams: Streams, position: int, of: str, released: Frequencies
     return by_frequency(integer_draws(streams.stream(position, f"decoys of {of}")), released or {})
 
 
-def fit_frequencies(records: Iterable[FlaggedRecord], sigma: float, noise: KeyStream) -> tuple[Frequencies, Released]:
-    """The frequencies of items in flagged spans of the records, from one release with noise σ > 0."""
-    return noisy_frequencies(map(_votes, records), sigma, noise)
-
-
 def _votes(flagged: FlaggedRecord) -> dict[Item, float]:
     """The votes of a record together with its source."""
     counts = votes(flagged.record.text, flagged.spans)
@@ -128,12 +120,12 @@ def tuned(plan: StagePlan, context: StageContext, progress: Progress) -> Progres
     All that is read here has decoys: of the training records one copy, and of the held-out records. Only a range test
     also looks at true values.
     """
-    if plan.search is None or progress.tuned is not None or progress.step:
+    if plan.search is None or progress.tuned is not None or progress.cursor.step:
         return progress
     data, streams = context.data, context.streams
     objective, equality = plan.stage.objective, plan.stage.decoy_equality
     choose = decoy_choice(streams, progress.stage, "trials", progress.frequencies)
-    reference = reference_of(context) if reads_reference(plan.stage) else None
+    reference = context.reference if reads_reference(plan.stage) else None
     run = TrialRun(
         model=context.model,
         plan=plan,

@@ -2,41 +2,85 @@
 
 import os
 import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 
+from atdp_cli.detection.crosscheck.request import public_name
+from atdp_cli.detection.detector import Detector, human_input
+from atdp_cli.detection.scan import pipeline_name
 from atdp_cli.detection.term_lists import read_terms
-from atdp_cli.hardening.describe import detector_entry, engine_statement, not_covered, trained_entry
-from atdp_cli.hardening.measure import compare_surprise, surprise
+from atdp_cli.hardening.data import RunData
+from atdp_cli.hardening.measure import Measured, Surprise, compare_surprise, surprise
 from atdp_cli.hardening.plan import Planned
 from atdp_cli.hardening.request import SettledRequest
-from atdp_cli.hardening.results import HardenResult, TrainedRun
 from atdp_cli.hardening.resume import missing_steps, steps_of
+from atdp_cli.hardening.summary import stage_entry
 from atdp_cli.model.checkpoint import Checkpoint
 from atdp_cli.model.device import cores
 from atdp_cli.model.folder import is_adapter
 from atdp_cli.model.hashes import seal_of
+from atdp_cli.privacy.guarantee import guarantees
+from atdp_cli.privacy.ledger import Ledger
 from atdp_cli.reporting.annex import with_verdict
 from atdp_cli.reporting.card import inherited_card
 from atdp_cli.reporting.document import (
+    CROSSCHECKED,
+    FLOATING_NOISE,
+    NOT_COVERED,
+    REVIEWED,
     VERIFIED,
+    CrossCheckEntry,
+    DetectorEntry,
     HardwareEntry,
     PrivateReport,
     PublicReport,
     StageEntry,
     StagePrivate,
 )
-from atdp_cli.reporting.entries import PerplexityEntry
+from atdp_cli.reporting.entries import BeforeAfter, PerplexityEntry, RanksBeforeAfter, TunedEntry
 from atdp_cli.reporting.from_ledger import as_entry, fields_from_ledger
 from atdp_cli.reporting.stage_facts import clipped, had_noise, had_noisy_steps
-from atdp_cli.training.objective import sensitive_share
+from atdp_cli.training.clip.select import SelectedEngine
+from atdp_cli.training.objective import Weighing, sensitive_share
+from atdp_cli.training.plan import StagePlan, with_chosen_rate
 from atdp_cli.training.state import StageResult
 from atdp_cli.training.tune.search import Trial
 
-if TYPE_CHECKING:
-    from atdp_cli.training.state import StageResult
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedRun:
+    """A run after its last step, before any of it is written.
+
+    Attributes:
+        checkpoint: The trained model, whole.
+        before: Of the model as it was loaded.
+        surprise: How surprising it found the made-up sentence.
+        stages: The result of each stage.
+        untraced: Steps with noise of which it is not known what they used; see `check_conformance`.
+        seconds: That the run has taken so far, whenever it is called.
+        created: When it started.
+        device: That it trained on.
+    """
+
+    checkpoint: Checkpoint
+    engine: SelectedEngine
+    data: RunData
+    before: Measured
+    surprise: Surprise
+    stages: tuple[tuple[StageResult, Weighing], ...]
+    untraced: int
+    seconds: Callable[[], float]
+    created: str
+    device: torch.device
+
+    @property
+    def results(self) -> tuple[StageResult, ...]:
+        """The result of each stage without its weighing."""
+        return tuple(result for result, _ in self.stages)
 
 
 CPUINFO = Path("/proc/cpuinfo")
@@ -71,27 +115,83 @@ def _memory() -> float:
     return round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1)
 
 
-def trained_stages(planned: Planned, trained: TrainedRun) -> tuple[StageEntry, ...]:
-    """The stages as the reports list them, with the settings that were chosen."""
-    return tuple(
-        trained_entry(plan, result) for plan, (result, _) in zip(planned.plan.stages, trained.stages, strict=True)
+_ENGINE_CHECK = {
+    False: "agreed with clipping one record at a time, on random tokens, before the first step",
+    True: "clips one record at a time",
+}
+
+_IN_HALF = "; layers compute in bfloat16, all that privacy rests on in float32"
+
+
+def engine_statement(engine: SelectedEngine) -> str:
+    """How the clipping engine was checked, and in which precision it computes."""
+    return _ENGINE_CHECK[engine.name == "per-record"] + (_IN_HALF if engine.precision == "bfloat16" else "")
+
+
+def not_covered(request: SettledRequest, *, noise: bool) -> tuple[str, ...]:
+    """The limits of ε, a sentence each."""
+    floating = (FLOATING_NOISE,) if noise else ()
+    crosschecked = () if request.detector.crosscheck is None else (CROSSCHECKED,)
+    reviewed = () if request.review is None else (REVIEWED,)
+    return (*NOT_COVERED, *floating, *crosschecked, *reviewed)
+
+
+def detector_entry(request: SettledRequest, pipeline: Any) -> DetectorEntry:
+    """The detector as the report lists it, with its pipeline only if it found the spans."""
+    crosscheck = request.detector.crosscheck
+    return DetectorEntry(
+        tier=request.detector.tier,
+        pipeline=None if request.spans is not None else pipeline_name(pipeline),
+        lists=bool(
+            human_input(
+                request.detector,
+                spans=request.spans is not None,
+                extra_spans=bool(request.extra_spans),
+                review=request.review is not None,
+            )
+        ),
+        crosscheck=None
+        if crosscheck is None
+        else CrossCheckEntry(model=public_name(crosscheck), masked=not crosscheck.send_unmasked),
+    )
+
+
+def trained_entry(plan: StagePlan, result: StageResult) -> StageEntry:
+    """A trained stage as the report lists it, with the settings that were chosen."""
+    tuned = result.tuned
+    if tuned is not None:
+        plan = with_chosen_rate(plan, tuned.learning_rate)
+    return stage_entry(plan).model_copy(
+        update={
+            "tuned": None
+            if tuned is None
+            else TunedEntry(
+                learning_rate=tuned.learning_rate,
+                chosen_on=tuned.chosen_on,
+                trials=len(tuned.trials),
+                steps=tuned.steps,
+            ),
+            "restored_epoch": result.restored_epoch,
+            "ended_after": result.ended_after,
+        }
     )
 
 
 def public_report(
-    planned: Planned, trained: TrainedRun, result: HardenResult, written: Checkpoint, folder: Path
+    planned: Planned, trained: TrainedRun, ledger: Ledger, written: Checkpoint, folder: Path, *, ended_early: str | None
 ) -> PublicReport:
     """The part that may be published with the model.
 
     Args:
         written: The model as it was loaded again.
         folder: That it was loaded from.
+        ended_early: Why the run took fewer steps than planned, as a sentence.
     """
-    request, plan, ledger = planned.request, planned.plan, result.ledger
-    stages = result.stages
+    request, plan = planned.request, planned.plan
+    stages = tuple(trained_entry(stage, result) for stage, result in zip(plan.stages, trained.results, strict=True))
     clips = clipped(stages)
     report = PublicReport(
-        **fields_from_ledger(ledger, result.guarantees, stages),
+        **fields_from_ledger(ledger, guarantees(ledger), stages),
         records=planned.split.training,
         held_out=len(planned.split.held_out),
         inherited_ledger=planned.inherited is not None,
@@ -104,7 +204,7 @@ def public_report(
         verified=VERIFIED if had_noise(stages) and not trained.untraced else None,
         sentence=compare_surprise(trained.surprise, surprise(written, trained.data.sentence)),
         repeated_steps=steps_of(ledger.events) - steps_of(plan.ledger.events) + missing_steps(plan, trained.results),
-        ended_early=result.ended_early,
+        ended_early=ended_early,
         start=seal_of(request.model, planned.sha256),
         hardware=hardware(trained.device),
         command=request.command_without_paths,
@@ -119,20 +219,33 @@ def public_report(
 
 
 def private_report(
-    request: SettledRequest, trained: TrainedRun, result: HardenResult, public: PublicReport, *, interruptions: int
+    trained: TrainedRun,
+    after: Measured,
+    public: PublicReport,
+    detector: Detector,
+    *,
+    command: Sequence[str],
+    interruptions: int,
 ) -> PrivateReport:
     """The whole report, for the owner of the records.
 
     Args:
+        after: Of the model as it was loaded again.
+        command: The command line as it was given.
         interruptions: How often the run was interrupted.
     """
     data = trained.data
+    before, decoyed, ranks = trained.before, None, None
+    if before.decoyed is not None and after.decoyed is not None:
+        decoyed = BeforeAfter(before=before.decoyed, after=after.decoyed)
+    if before.ranks is not None and after.ranks is not None:
+        ranks = RanksBeforeAfter(before=before.ranks, after=after.ranks)
     return PrivateReport(
         public=public,
-        seconds=result.seconds,
-        perplexity=result.perplexity,
-        decoyed_perplexity=result.decoyed,
-        value_ranks=result.ranks,
+        seconds=trained.seconds(),
+        perplexity=BeforeAfter(before=before.raw, after=after.raw),
+        decoyed_perplexity=decoyed,
+        value_ranks=ranks,
         sensitive_share=sensitive_share(data.yardstick.held_out),
         stages=tuple(
             StagePrivate(
@@ -153,10 +266,10 @@ def private_report(
         ),
         planted_canaries=data.planted,
         flagged_spans=sum(len(flagged.spans) for flagged in data.trained),
-        unread_records=data.unread,
-        listed_terms=sum(len(read_terms(file)) for file in (*request.detector.allow, *request.detector.deny)),
+        unread_records=sum(not any(windows) for windows in zip(*data.training.values(), strict=True)),
+        listed_terms=sum(len(read_terms(file)) for file in (*detector.allow, *detector.deny)),
         interruptions=interruptions,
-        command=request.command,
+        command=tuple(command),
     )
 
 

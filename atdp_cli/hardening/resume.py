@@ -1,10 +1,14 @@
 """Where an interrupted run resumes: what it has spent, what was saved, and how far it may go."""
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import torch
+from pydantic import BaseModel, ConfigDict
 from safetensors import SafetensorError
+from transformers import PreTrainedModel
 
 from atdp_cli.errors import (
     AtdpError,
@@ -16,13 +20,16 @@ from atdp_cli.errors import (
     RunError,
 )
 from atdp_cli.events import ChoiceWarning, Notify, Resumed
-from atdp_cli.hardening.budget import Cursor, allowance, events_left_by, one_step_events, within_limits
-from atdp_cli.hardening.checkpoint import SavedState, latest_state, newest_cursor
-from atdp_cli.hardening.run_spec import RunSpec
-from atdp_cli.hardening.workspace import Workspace
+from atdp_cli.hardening.budget import Cursor, EpsilonLimits, allowance, events_left_by, one_step_events, within_limits
+from atdp_cli.hardening.checkpoint import SavedState, latest_state, load_tensors, read_tensors
+from atdp_cli.hardening.fingerprint import Fingerprint, first_difference
+from atdp_cli.hardening.progress import Progress, put_tensors
+from atdp_cli.hardening.workspace import Workspace, checkpoint_numbers
 from atdp_cli.privacy.journal import mend_journal
 from atdp_cli.privacy.ledger import LedgerEvent, SubsampledGaussian
 from atdp_cli.training.clip.select import out_of_memory
+from atdp_cli.training.parallel.collectives import all_reduce_any, broadcast_, broadcast_bytes
+from atdp_cli.training.parallel.ranks import Ranks
 from atdp_cli.training.plan import Plan
 from atdp_cli.training.state import StageResult
 
@@ -40,7 +47,7 @@ class ResumePoint:
     end: Cursor | None = None
 
 
-def resume_point(spec: RunSpec, work: Workspace, notify: Notify) -> ResumePoint:
+def resume_point(plan: Plan, limits: EpsilonLimits, work: Workspace, notify: Notify) -> ResumePoint:
     """From where an interrupted run resumes.
 
     Steps after the checkpoint are repeated, with fresh samples and noise, and are spent again. Where that would pass a
@@ -50,18 +57,76 @@ def resume_point(spec: RunSpec, work: Workspace, notify: Notify) -> ResumePoint:
         InputError: The journal or the checkpoints cannot be used.
         BudgetError: No step with noise would be left to take.
     """
-    plan = spec.plan
     spent = mend_journal(work.journal, one_step_events(plan), plan.ledger.delta)
     state = latest_state(work.root, notify)
-    if state is not None and (not work.journal.exists() or work.journal.stat().st_size < state.journal):
+    if state is not None and (not work.journal.exists() or work.journal.stat().st_size < state.document.journal):
         raise InputError(
             f"{work.journal} is shorter than when {state.folder.name} was saved, so it is not known what was spent.",
             "Restore it, or start again with --force.",
         )
-    cursor, results = (Cursor(), ()) if state is None else (state.cursor, state.results)
-    repeated = steps_of(spent) - _steps_before(plan, cursor, results)
+    progress = Progress() if state is None else state.document.progress
+    cursor = progress.cursor
+    repeated = steps_of(spent) - _steps_before(plan, cursor, [result for result, _ in progress.results])
     notify(Resumed(stage=cursor.stage + 1, stages=len(plan.stages), step=cursor.step, again=repeated))
-    return ResumePoint(state=state, end=_end(spec, cursor, spent, notify))
+    return ResumePoint(state=state, end=_end(plan, limits, cursor, spent, notify))
+
+
+class RunState(BaseModel):
+    """Where a run starts or resumes, as every process has to know it.
+
+    Attributes:
+        progress: What is done.
+        end: Where it has to end, as `allowance` has it; None where it may go to its end.
+        session: How often it was interrupted before.
+    """
+
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True, ser_json_inf_nan="constants")
+
+    progress: Progress
+    end: Cursor | None
+    session: int
+
+
+def check_same_run(ranks: Ranks, fingerprint: Fingerprint) -> None:
+    """Refuse to train if the processes were given different runs.
+
+    Raises:
+        RunError: Names the first thing in which this process differs from the first.
+    """
+    if ranks.size == 1:
+        return
+    first = json.loads(broadcast_bytes(ranks, json.dumps(dict(fingerprint)).encode()))
+    difference = first_difference(first, fingerprint)
+    (differs,) = all_reduce_any(ranks, (difference is not None,))
+    if difference is not None:
+        raise RunError(
+            f"Process {ranks.rank} was given another run than process 0: {difference}.", "Give all the same."
+        )
+    if differs:
+        raise RunError("Another process was given another run than process 0.", "Give all the same.")
+
+
+def restore_run(ranks: Ranks, resume_from: ResumePoint, session: int, model: PreTrainedModel) -> RunState:
+    """The state from which a run starts or resumes, its parameters in the model: in every process, as the first has it.
+
+    Args:
+        resume_from, session: Of the first process; what the others pass does not count.
+
+    Raises:
+        InputError: A file of the checkpoint cannot be read any more, or is of another model.
+    """
+    saved = resume_from.state
+    tensors = {} if saved is None else read_tensors(saved)
+    progress = Progress() if saved is None else saved.document.progress
+    state = RunState(progress=progress, end=resume_from.end, session=session)
+    kinds = {name: [str(tensor.dtype).removeprefix("torch."), list(tensor.shape)] for name, tensor in tensors.items()}
+    state = RunState.model_validate_json(broadcast_bytes(ranks, state.model_dump_json().encode()))
+    kinds = json.loads(broadcast_bytes(ranks, json.dumps(kinds).encode()))
+    if not ranks.first:
+        tensors = {name: torch.empty(shape, dtype=getattr(torch, dtype)) for name, (dtype, shape) in kinds.items()}
+    broadcast_(ranks, list(tensors.values()))
+    load_tensors(model, tensors)
+    return state.model_copy(update={"progress": put_tensors(state.progress, tensors)})
 
 
 def steps_of(events: Sequence[LedgerEvent]) -> int:
@@ -84,41 +149,42 @@ def _steps_before(plan: Plan, cursor: Cursor, results: Sequence[StageResult] = (
     return done + sum(min(cursor.step, planned) for planned in steps[cursor.stage : cursor.stage + 1])
 
 
-def _end(spec: RunSpec, cursor: Cursor, spent: Sequence[LedgerEvent], notify: Notify) -> Cursor | None:
-    limits, plan = spec.limits, spec.plan
-    if not limits:
+def _end(
+    plan: Plan, limits: EpsilonLimits, cursor: Cursor, spent: Sequence[LedgerEvent], notify: Notify
+) -> Cursor | None:
+    if not limits.words:
         return None
-    within = within_limits(plan, target_epsilon=spec.target_epsilon, max_epsilon=spec.max_epsilon)
+    within = within_limits(plan, limits)
     end = allowance(plan, cursor, spent, within)
     if end is None:
         return None
     if not within(events_left_by(plan, cursor, spent, end)):
         raise BudgetError(
-            f"The interrupted run has spent more than {limits} allows.",
+            f"The interrupted run has spent more than {limits.words} allows.",
             "Start again with --force: nothing of it was released.",
         )
     stage = plan.stages[end.stage]
     if not _steps_before(plan, end):
         raise BudgetError(
-            f"What the interrupted run has spent leaves no step with noise within {limits}.",
+            f"What the interrupted run has spent leaves no step with noise within {limits.words}.",
             "Start again with --force: nothing of it was released.",
         )
     steps = stage.steps
     notify(
         ChoiceWarning(
             what="budget",
-            reason=f"{limits} now ends the run after step {end.step} of {steps} of stage {stage.stage.name}, as "
+            reason=f"{limits.words} now ends the run after step {end.step} of {steps} of stage {stage.stage.name}, as "
             "repeated steps are spent again",
         )
     )
     return end
 
 
-def ended_early(spec: RunSpec, results: Sequence[StageResult]) -> str | None:
+def ended_early(plan: Plan, limits: EpsilonLimits, results: Sequence[StageResult]) -> str | None:
     """Why a run ended before its plan, in a sentence or two; None if it did not."""
     ended = [
         (stage, result.ended_after)
-        for stage, result in zip(spec.plan.stages, results, strict=True)
+        for stage, result in zip(plan.stages, results, strict=True)
         if result.ended_after is not None
     ]
     if not ended:
@@ -129,7 +195,7 @@ def ended_early(spec: RunSpec, results: Sequence[StageResult]) -> str | None:
     reached = f"after step {after} of {steps} of stage {stage.stage.name}" if after else f"before stage {idle[0]}"
     untouched = f" It took no step of {', '.join(idle)}." if idle else ""
     return (
-        f"The run ended {reached}: it had been interrupted, repeated steps were spent again, and {spec.limits} allows "
+        f"The run ended {reached}: it had been interrupted, repeated steps were spent again, and {limits.words} allows "
         f"no more.{untouched}"
     )
 
@@ -141,8 +207,11 @@ def missing_steps(plan: Plan, results: Sequence[StageResult]) -> int:
 
 
 @contextmanager
-def resume_hint(spec: RunSpec, work: Workspace) -> Iterator[None]:
-    """Adds to errors that leave the block the run's position and the command that resumes it.
+def resume_hint(work: Workspace, command: Sequence[str]) -> Iterator[None]:
+    """Adds to errors that leave the block what is left of the run, and the command that resumes it.
+
+    Args:
+        command: The command line as it was given; empty where the run was not started by one.
 
     Raises:
         AtdpError: As it was raised within, or for a full disk, memory that ran out, an interrupt.
@@ -153,28 +222,25 @@ def resume_hint(spec: RunSpec, work: Workspace) -> Iterator[None]:
         expected = _expected(error, work)
         if expected is None:
             raise
-        hinted = _with_hint(expected, spec, work)
+        hinted = _with_hint(expected, work, command)
         if hinted is error:
             raise
         raise hinted from error
 
 
-def _with_hint(error: AtdpError, spec: RunSpec, work: Workspace) -> AtdpError:
+def _with_hint(error: AtdpError, work: Workspace, command: Sequence[str]) -> AtdpError:
     """The error with the way to resume the run; unchanged if there is nothing to resume."""
-    if isinstance(error, ConformanceError):  # it would end the same, and nothing of it can be released
+    saved = bool(checkpoint_numbers(work.root))
+    # A conformance error would come again, and nothing of the run can be released.
+    if isinstance(error, ConformanceError) or not (saved or work.session):
         return error
-    where = _where(spec, work)
-    if where is None and work.session == 0:
-        return error
-    kept = f"{work.root} keeps it {where}." if where else f"{work.root} keeps what was spent, and no state."
-    hint = f"{kept} Resume with: {resume_command(spec)}"
+    kept = f"{work.root} keeps {'its last state' if saved else 'what was spent, and no state'}."
+    again = command if "--resume" in command else (*command, "--resume")
+    hint = f"{kept} Resume with: {' '.join(again) if command else 'the same, with --resume'}"
     if isinstance(error, InterruptedRunError):
         return InterruptedRunError(error.problem, hint)
     if isinstance(error, DivergedError):  # it would most likely diverge again
-        hint = (
-            f"{work.root} keeps the run {where or 'without a state'}; --resume continues it at the same rate and most "
-            "likely ends the same, --force starts anew."
-        )
+        hint = f"{kept} --resume continues at the same rate and most likely ends the same; --force starts anew."
     return type(error)(error.problem, f"{error.remedy} {hint}")
 
 
@@ -185,34 +251,11 @@ def _expected(error: BaseException, work: Workspace) -> AtdpError | None:
             return error
         case KeyboardInterrupt():
             return InterruptedRunError("The run was interrupted.", "Nothing of it was saved.")
-        case OSError() if not isinstance(error, BrokenPipeError):
-            return _io_error(work, str(error.strerror))
-        case SafetensorError():
-            return _io_error(work, "weights")
+        case OSError() | SafetensorError() if not isinstance(error, BrokenPipeError):
+            reason = error.strerror if isinstance(error, OSError) else "weights"
+            return RunError(
+                f"Writing or reading in {work.root} failed ({reason}).", "Check free space and permissions."
+            )
         case MemoryError() | RuntimeError() if out_of_memory(error):
             return RunError("Memory ran out.", "Try a smaller run.max-batch-tokens.")
     return None
-
-
-def _io_error(work: Workspace, reason: str) -> RunError:
-    return RunError(f"Writing or reading in {work.root} failed ({reason}).", "Check free space and permissions.")
-
-
-def resume_command(spec: RunSpec) -> str:
-    """The command that resumes the run."""
-    if not spec.command:
-        return "the same, with --resume"
-    return " ".join(spec.command if "--resume" in spec.command else (*spec.command, "--resume"))
-
-
-def _where(spec: RunSpec, work: Workspace) -> str | None:
-    cursor = newest_cursor(work.root)
-    if cursor is None:
-        return None
-    stages = spec.plan.stages
-    if cursor.stage >= len(stages):
-        return "as it was after its last step"
-    stage = stages[cursor.stage]
-    if cursor.step == 0:
-        return f"as it was before stage {stage.stage.name}"
-    return f"as it was after step {cursor.step} of {stage.steps} of stage {stage.stage.name}"

@@ -3,13 +3,18 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 
+from atdp_cli.errors import InputError
 from atdp_cli.events import Notify, ignore
-from atdp_cli.hardening.defaults import settle
-from atdp_cli.hardening.plan import plan_request
-from atdp_cli.hardening.request import HardenRequest
-from atdp_cli.hardening.spec import open_run
+from atdp_cli.files.private import PRIVATE, beside
+from atdp_cli.hardening.fingerprint import Fingerprint, fingerprint
+from atdp_cli.hardening.plan import Planned, plan_request
+from atdp_cli.hardening.request import HardenRequest, settle
 from atdp_cli.hardening.summary import HardenPlan, HardenSummary, plan_summary, result_summary
+from atdp_cli.hardening.workspace import Finished, check_output, completed_run
+from atdp_cli.reporting.document import PrivateReport
+from atdp_cli.reporting.write import read_report
 from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks
 
 Show = Callable[[HardenPlan], object]
@@ -52,7 +57,7 @@ def harden(request: HardenRequest, notify: Notify = ignore) -> HardenSummary:
         notify: Called with each event of progress.
 
     Returns:
-        What the command prints with --json. `failed` says why where perplexity rose above the limit.
+        What the command prints with --json.
 
     Raises:
         UsageError: Options contradict each other, or the output exists.
@@ -90,20 +95,47 @@ def plan(request: HardenRequest, notify: Notify = ignore, caller: Caller = LIBRA
 def run_harden(request: HardenRequest, notify: Notify, caller: Caller) -> HardenSummary | None:
     """`harden` for a surrounding program. None in all processes but the first."""
     planned = plan_request(settle(request, caller.ranks, caller.command, caller.command_without_paths))
-    spec = open_run(planned)  # before torch is loaded
+    opened = open_run(planned)  # before torch is loaded
 
     from atdp_cli.hardening.preflight import load_and_measure
-    from atdp_cli.hardening.results import HardenResult
     from atdp_cli.hardening.train import harden_worker, run_plan
 
-    if spec is None:
-        return None
-    if isinstance(spec, HardenResult):
-        return result_summary(planned.request.recipe_name, spec)
+    if opened is None or isinstance(opened, HardenSummary):
+        return opened
     caller.planned(plan_summary(planned))
     model, measured = load_and_measure(planned, notify, dry_run=False)
     caller.measured(measured)
     if not caller.ranks.first:
-        harden_worker(planned, spec, model, caller.stop_signal)
+        harden_worker(planned, opened, model, caller.stop_signal)
         return None
-    return result_summary(planned.request.recipe_name, run_plan(planned, spec, model, notify, caller.stop_signal))
+    return run_plan(planned, opened, model, notify, caller.stop_signal)
+
+
+def open_run(planned: Planned) -> Fingerprint | HardenSummary | None:
+    """The fingerprint of a run that can begin, since its folders are free. Loads no torch unless it resumes.
+
+    Returns:
+        Where the run to resume is over already, its result; None in its place in all processes but the first.
+
+    Raises:
+        UsageError: Something is in the way, or another run is at work there.
+        InputError: A file cannot be read.
+    """
+    request, own = planned.request, fingerprint(planned)
+    if request.resume:
+        from atdp_cli.training.parallel.collectives import all_reduce_any
+
+        done = completed_run(request.output, own) if request.ranks.first else None
+        (over,) = all_reduce_any(request.ranks, (done is not None,))
+        if over:
+            return None if done is None else _summary_of(request.output, done)
+    if request.ranks.first:
+        check_output(request.output, force=request.force, resume=request.resume)
+    return own
+
+
+def _summary_of(folder: Path, finished: Finished) -> HardenSummary:
+    report = read_report(beside(folder, PRIVATE))
+    if not isinstance(report, PrivateReport):
+        raise InputError(f"{beside(folder, PRIVATE)} holds a report without private figures.", "Harden again.")
+    return result_summary(folder, report, steps=finished.steps)

@@ -11,11 +11,10 @@ import numpy.typing as npt
 from transformers import PreTrainedModel
 
 from atdp_cli.events import ChoiceWarning
-from atdp_cli.hardening.context import StageContext, reference_of
+from atdp_cli.hardening.context import StageContext, StageLogs, open_logs
 from atdp_cli.hardening.encode import Windows
 from atdp_cli.hardening.progress import Progress
 from atdp_cli.hardening.releases import decoy_choice, held_out_decoys, release_frequencies, tuned
-from atdp_cli.hardening.run_logs import StageLogs, open_logs
 from atdp_cli.hardening.workspace import Workspace
 from atdp_cli.model.perplexity import Perplexity, perplexity
 from atdp_cli.replacement.frequencies import unlisted_words
@@ -99,7 +98,9 @@ def _run_stage(
             return perplexity(context.model, context.data.yardstick.held_out)
 
     if isinstance(plan.stage.objective, Interpolate):
-        interpolate(context.model, reference_of(context), plan.stage.objective.beta)
+        if context.reference is None:
+            raise ValueError("the plan has no reference")
+        interpolate(context.model, context.reference, plan.stage.objective.beta)
         return _timed(StageResult(perplexities=(held_out(),)), progress, stopwatch), Weighing()
     if reads_records(plan.stage):
         progress = _released(plan, context, progress, logs)
@@ -155,7 +156,7 @@ def _train(
     weighing = weigh(records, objective)
     if (weighing.clamped or 0) > 0.5:
         context.notify(ChoiceWarning(what=f"stage {plan.stage.name}", reason=ALL_ALIKE))
-    reference = reference_of(context) if reads_reference(plan.stage) else None
+    reference = context.reference if reads_reference(plan.stage) else None
 
     def weighed(windows: Sequence[Windows]) -> list[Example]:
         return [make_example(record, objective, reference=reference) for record in windows]

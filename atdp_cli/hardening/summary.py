@@ -1,22 +1,19 @@
 """What `plan` and `harden` return as documents; and the notice shown first: the recipe, who chose it, and advice."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 from atdp_cli.files.documents import Frozen
-from atdp_cli.hardening.describe import stage_entry
 from atdp_cli.hardening.plan import Planned
 from atdp_cli.privacy.ledger import unprotected_past
 from atdp_cli.privacy.wording import advice, guarantee_sentences
-from atdp_cli.reporting.document import StageEntry
+from atdp_cli.reporting.document import PrivateReport, StageEntry
 from atdp_cli.reporting.entries import BeforeAfter, GuaranteeEntry, RanksBeforeAfter, guarantee_entries
 from atdp_cli.training.objectives import Distilled
 from atdp_cli.training.plan import StagePlan
-from atdp_cli.training.recipe import NonPrivate, TextVariant, reads_records
+from atdp_cli.training.recipe import DPSGD, NonPrivate, TextVariant, Train, reads_records
 from atdp_cli.training.tune.range_test import RangeTest
-
-if TYPE_CHECKING:
-    from atdp_cli.hardening.results import HardenResult
 
 
 class FlaggedEntry(Frozen):
@@ -201,18 +198,56 @@ def _searched(plan: StagePlan) -> Iterator[str]:
     )
 
 
-def result_summary(recipe_name: str, finished: "HardenResult") -> HardenSummary:
-    """The document of a finished run."""
+def stage_entry(plan: StagePlan) -> StageEntry:
+    """A planned stage as the report lists it."""
+    stage, mechanism = plan.stage, plan.stage.mechanism
+    if not plan.steps:
+        return StageEntry(name=stage.name, mechanism="none", objective=stage.objective.describe())
+    return StageEntry(
+        name=stage.name,
+        text=stage.text.value if reads_records(stage) else None,
+        objective=stage.objective.describe(),
+        mechanism="plain" if isinstance(mechanism, NonPrivate) else "dp-sgd" if reads_records(stage) else "noise",
+        epochs=stage.epochs,
+        steps=plan.steps,
+        batch=plan.batch,
+        sampling_rate=plan.sampling_rate,
+        clip_norm=mechanism.clip_norm if isinstance(mechanism, DPSGD) else None,
+        noise_multipliers=plan.noise_multipliers,
+        release_noise_multiplier=stage.release_noise_multiplier,
+        optimizer=describe_optimizer(stage),
+    )
+
+
+def describe_optimizer(stage: Train) -> str:
+    """A stage's optimizer with its settings."""
+    optimizer = stage.optimizer
+    annealing = " falling to 0" if stage.annealing == "linear" else ""
+    annealing += "" if stage.warmup is None else f" after a warm-up over {stage.warmup:.0%} of the steps"
+    return (
+        f"{type(optimizer).__name__}, learning rate {optimizer.learning_rate:g}{annealing}, "
+        f"weight decay {optimizer.weight_decay:g}"
+    )
+
+
+def result_summary(folder: Path, report: PrivateReport, *, steps: int) -> HardenSummary:
+    """The document of a finished run.
+
+    Args:
+        folder: Where the model is.
+        report: The whole report of the run.
+    """
+    public = report.public
     return HardenSummary(
-        output=str(finished.output),
-        recipe=recipe_name,
-        steps=finished.steps,
-        stages=finished.stages,
-        guarantees=guarantee_entries(finished.guarantees),
-        insecure_seed=finished.ledger.insecure_seed,
-        perplexity=finished.perplexity,
-        decoyed_perplexity=finished.decoyed,
-        value_ranks=finished.ranks,
-        seconds=finished.seconds,
-        ended_early=finished.ended_early,
+        output=str(folder),
+        recipe=public.recipe,
+        steps=steps,
+        stages=public.stages,
+        guarantees=public.guarantees,
+        insecure_seed=public.insecure_seed,
+        perplexity=report.perplexity,
+        decoyed_perplexity=report.decoyed_perplexity,
+        value_ranks=report.value_ranks,
+        seconds=report.seconds,
+        ended_early=public.ended_early,
     )

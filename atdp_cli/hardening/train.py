@@ -1,37 +1,37 @@
 """Training a plan: load, read the data, train, write, publish."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from atdp_cli.events import Notify, ignore
 from atdp_cli.files.documents import timestamp
-from atdp_cli.hardening.autosave import StopSignal, autosave, never_stop
-from atdp_cli.hardening.broadcast import check_same_run, restore_run
-from atdp_cli.hardening.context import StageContext
-from atdp_cli.hardening.data import prepare_data
+from atdp_cli.hardening.budget import EpsilonLimits
+from atdp_cli.hardening.checkpoint import StopSignal, autosave
+from atdp_cli.hardening.context import StageContext, Streams
+from atdp_cli.hardening.data import prepare_data, review_each_epoch
+from atdp_cli.hardening.fingerprint import Fingerprint
 from atdp_cli.hardening.measure import measure, surprise
 from atdp_cli.hardening.model import LoadedModel, unshard
 from atdp_cli.hardening.output import write_output
 from atdp_cli.hardening.plan import Planned
 from atdp_cli.hardening.preflight import check_room, rehearse_output
-from atdp_cli.hardening.results import HardenResult, TrainedRun
-from atdp_cli.hardening.resume import ResumePoint, resume_hint, resume_point
-from atdp_cli.hardening.review_each_epoch import review_each_epoch
-from atdp_cli.hardening.run_spec import RunSpec
+from atdp_cli.hardening.report import TrainedRun
+from atdp_cli.hardening.resume import ResumePoint, check_same_run, restore_run, resume_hint, resume_point
 from atdp_cli.hardening.stages import changing_parameters, run_stages
-from atdp_cli.hardening.streams import Streams
+from atdp_cli.hardening.summary import HardenSummary, result_summary
 from atdp_cli.hardening.verify_run import check_conformance
-from atdp_cli.hardening.workspace import Finished, Workspace, finish, publish, workspace
+from atdp_cli.hardening.workspace import Workspace, finish, publish, workspace
 
 
 def run_plan(
-    planned: Planned, spec: RunSpec, model: LoadedModel, notify: Notify, stop_signal: StopSignal = never_stop
-) -> HardenResult:
+    planned: Planned, fingerprint: Fingerprint, model: LoadedModel, notify: Notify, stop_signal: StopSignal
+) -> HardenSummary:
     """Run the plan and write OUT/ and OUT.private/.
 
     Args:
-        spec: Of a run that can begin, from `open_run`.
+        fingerprint: Of a run that can begin, from `open_run`.
         stop_signal: Requests the run to stop while it trains; it then ends after the step, with its state saved.
 
     Raises:
@@ -44,14 +44,17 @@ def run_plan(
             load again, or the disk is too small.
     """
     started = time.monotonic()
-    with workspace(spec) as work:
-        check_room(planned.request, model, work.root)
-        resume_from = resume_point(spec, work, notify) if work.session else ResumePoint()
-        with resume_hint(spec, work):
-            rehearse_output(planned, model, work.root)
+    request = planned.request
+    limits = EpsilonLimits(request.target_epsilon, request.max_epsilon)
+    with workspace(request.output, fingerprint, planned.corpus_key, force=request.force, resume=request.resume) as work:
+        check_room(request, model, work.root)
+        resume_from = resume_point(planned.plan, limits, work, notify) if work.session else ResumePoint()
+        with resume_hint(work, request.command):
+            merge = request.merge_adapter and not request.ranks.sharded
+            rehearse_output(model.checkpoint, work.root, request.model, merge=merge)
             trained = _train(
                 planned,
-                spec,
+                fingerprint,
                 model,
                 work,
                 resume_from=resume_from,
@@ -59,14 +62,13 @@ def run_plan(
                 started=started,
                 notify=notify,
             )
-            result = write_output(planned, spec, trained, work)
-            finished = Finished(replaces=spec.force, steps=result.steps)
+            report, finished = write_output(planned, limits, trained, work)
             finish(work, finished)
-        publish(spec.output, finished)
-    return result
+        publish(request.output, finished)
+    return result_summary(request.output, report, steps=finished.steps)
 
 
-def harden_worker(planned: Planned, spec: RunSpec, model: LoadedModel, stop_signal: StopSignal = never_stop) -> None:
+def harden_worker(planned: Planned, fingerprint: Fingerprint, model: LoadedModel, stop_signal: StopSignal) -> None:
     """Take part in `run_plan` of a run whose first process writes everything.
 
     Raises:
@@ -77,7 +79,7 @@ def harden_worker(planned: Planned, spec: RunSpec, model: LoadedModel, stop_sign
         work = Workspace(root=Path(folder))
         _train(
             planned,
-            spec,
+            fingerprint,
             model,
             work,
             resume_from=ResumePoint(),
@@ -89,7 +91,7 @@ def harden_worker(planned: Planned, spec: RunSpec, model: LoadedModel, stop_sign
 
 def _train(
     planned: Planned,
-    spec: RunSpec,
+    fingerprint: Fingerprint,
     loaded: LoadedModel,
     work: Workspace,
     *,
@@ -101,8 +103,9 @@ def _train(
     """Measure the model, restore it to where the run resumes, and take the remaining steps."""
     request, checkpoint, created = planned.request, loaded.checkpoint, timestamp()
     model, ranks = checkpoint.model, request.ranks
-    check_same_run(ranks, spec.fingerprint)
-    data = prepare_data(planned, loaded, Streams(seed=request.insecure_seed, ranks=ranks), notify)
+    check_same_run(ranks, fingerprint)
+    streams = Streams(seed=request.insecure_seed, ranks=ranks)
+    data = prepare_data(planned, loaded, streams.stream(0, "decoys"), notify)
     before = measure(checkpoint, data.yardstick)
     sentence = surprise(checkpoint, data.sentence)
     state = restore_run(ranks, resume_from, work.session, model)
@@ -115,16 +118,16 @@ def _train(
             model=model,
             reference=loaded.reference,
             data=data,
-            streams=Streams(seed=request.insecure_seed, ranks=ranks, session=state.session),
+            streams=replace(streams, session=state.session),
             engine=loaded.engine.run,
-            epoch_data=review_each_epoch(request, planned.split, data, work.private, notify),
+            epoch_data=review_each_epoch(request, planned.split, data, work.root, notify),
             notify=notify,
             precision=request.compute_dtype,
             end=state.end,
             checkpointer=autosave(
                 work,
                 model,
-                changing_parameters(spec.plan, model),
+                changing_parameters(planned.plan, model),
                 minutes=request.checkpoint_every,
                 elapsed=elapsed,
                 stop_requested=stop_requested,
@@ -132,9 +135,9 @@ def _train(
                 ranks=ranks,
             ),
         )
-        stages = run_stages(spec.plan.stages, context, work, state.progress)
+        stages = run_stages(planned.plan.stages, context, work, state.progress)
     untraced = check_conformance(
-        spec.plan, stages, work, state.progress, engine=loaded.engine.name, device=model.device.type, ranks=ranks
+        planned.plan, stages, work, state.progress, engine=loaded.engine.name, device=model.device.type, ranks=ranks
     )
     return TrainedRun(
         checkpoint=unshard(request, checkpoint),

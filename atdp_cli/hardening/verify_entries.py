@@ -43,7 +43,7 @@ class Difference:
     used: object
 
 
-def declared_sensitivity(stage: StagePlan, entry: StepTrace) -> float:
+def declared_sensitivity(stage: StagePlan, uses: Sequence[Used]) -> float:
     """S: how far one record can move the sum that gets noise, from the planned N, q and C.
 
     Raises:
@@ -55,7 +55,7 @@ def declared_sensitivity(stage: StagePlan, entry: StepTrace) -> float:
     if stage.sampling_rate is None:
         return clip_norm
     limit = largest_sample(round(stage.batch / stage.sampling_rate), stage.sampling_rate)
-    effects = [used.batch_effect for used in entry.uses if isinstance(used, Clipped)]
+    effects = [used.batch_effect for used in uses if isinstance(used, Clipped)]
     return sensitivity(clip_norm, limit, max(0.0, *effects) if effects else 0.0)
 
 
@@ -114,7 +114,7 @@ def _of_step(
             yield from _of_mechanism(stage, private, used)
         if isinstance(used, Noised):
             sigma = stage.noise_multipliers[entry.epoch - 1] if private is None else private.noise_multiplier
-            planned = sigma * declared_sensitivity(stage, entry)
+            planned = sigma * declared_sensitivity(stage, entry.uses)
             yield from _same("the noise's standard deviation", planned, used.standard_deviation)
         if now is not None and isinstance(used, Clipped):
             yield from _same("the clipping engine", now.engine, used.engine)

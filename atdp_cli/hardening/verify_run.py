@@ -128,10 +128,9 @@ def check_conformance(
         ConformanceError: Names the first thing that differs, with stage, epoch and step.
         InputError: The trace or the journal cannot be read.
     """
-    cursor = Cursor(stage=start.stage, step=start.step, released=start.frequencies is not None)
     untraced, problem = 0, None
     try:
-        untraced = _check(plan, results, work, cursor, TrainedWith(engine=engine, device=device))
+        untraced = _check(plan, results, work, start.cursor, TrainedWith(engine=engine, device=device))
     except ConformanceError as error:
         problem = error
     (differs,) = all_reduce_any(ranks, (problem is not None,))
@@ -159,9 +158,8 @@ def _check(plan: Plan, results: _Results, work: Workspace, start: Cursor, now: T
     if (broken := first_broken(list(_laws(paid)))) is not None:
         problem = f"{broken.where}: {broken.what} was {broken.used:g}, and {broken.planned:g} was planned."
         raise ConformanceError(problem, REMEDY)
-    return len(
-        set(_steps(plan, results, Cursor())) - {_place(paid_entry.position, paid_entry.entry) for paid_entry in paid}
-    )
+    steps = {place for place in _expected(plan, results, Cursor()) if place[1] == "step"}
+    return len(steps - {_place(paid_entry.position, paid_entry.entry) for paid_entry in paid})
 
 
 def _paid_in(work: Workspace, sessions: Sequence[TracedSession]) -> Iterator[tuple[PrivateEvent, ...]]:
@@ -205,7 +203,7 @@ def _check_streams(paid: Sequence[PaidEntry]) -> None:
 
 def _check_complete(plan: Plan, results: _Results, session: TracedSession, start: Cursor) -> None:
     """Check that the last session made each release once and took each step once, in order, and nothing more."""
-    expected = [*_steps(plan, results, start), *_others(plan, results, start)]
+    expected = list(_expected(plan, results, start))
     counts = Counter(_place(position, entry) for position, entry in session.entries)
     for position, what, which in expected:
         if (position, what, which) not in counts:
@@ -249,28 +247,18 @@ def _place(position: int, entry: TraceEntry) -> _Place:
             return position, "release of", entry.statistic
 
 
-def _steps(plan: Plan, results: _Results, start: Cursor) -> Iterator[_Place]:
-    """The steps with noise from a position to the run's end."""
-    for position, stage, result in _stages(plan, results, start):
-        if isinstance(stage.stage.mechanism, DPSGD):
-            first = start.step + 1 if position == start.stage else 1
-            last = stage.steps if result.ended_after is None else result.ended_after
-            yield from ((position, "step", step) for step in range(first, last + 1))
-
-
-def _others(plan: Plan, results: _Results, start: Cursor) -> Iterator[_Place]:
-    """The releases from a position to the run's end."""
-    for position, stage, _ in _stages(plan, results, start):
-        for event in stage.events:
-            if isinstance(event, GaussianRelease) and not (position == start.stage and start.released):
-                yield position, "release of", event.statistic
-
-
-def _stages(plan: Plan, results: _Results, start: Cursor) -> Iterator[tuple[int, StagePlan, StageResult]]:
-    """The stages that trained from a position on."""
+def _expected(plan: Plan, results: _Results, start: Cursor) -> Iterator[_Place]:
+    """The steps with noise and the releases from a position to the run's end."""
     for position, (stage, (result, _)) in enumerate(zip(plan.stages, results, strict=True)):
-        if stage.steps and position >= start.stage and result.ended_after != 0:
-            yield position, stage, result
+        if not stage.steps or position < start.stage or result.ended_after == 0:
+            continue
+        resumed = position == start.stage
+        for event in stage.events:
+            if isinstance(event, GaussianRelease) and not (resumed and start.released):
+                yield position, "release of", event.statistic
+        if isinstance(stage.stage.mechanism, DPSGD):
+            last = stage.steps if result.ended_after is None else result.ended_after
+            yield from ((position, "step", step) for step in range(start.step + 1 if resumed else 1, last + 1))
 
 
 def _laws(paid: Sequence[PaidEntry]) -> Iterator[NoiseTest]:
@@ -304,15 +292,9 @@ def _scale(paid_entry: PaidEntry) -> float:
         case GaussianRelease():
             return paid_entry.event.noise_multiplier * paid_entry.event.sensitivity
         case SubsampledGaussian():
-            return paid_entry.event.noise_multiplier * _sensitivity(paid_entry)
+            return paid_entry.event.noise_multiplier * declared_sensitivity(paid_entry.stage, paid_entry.entry.uses)
     epoch = paid_entry.entry.epoch if isinstance(paid_entry.entry, StepTrace) else 1
-    return paid_entry.stage.noise_multipliers[epoch - 1] * _sensitivity(paid_entry)
-
-
-def _sensitivity(paid_entry: PaidEntry) -> float:
-    if not isinstance(paid_entry.entry, StepTrace):
-        raise ValueError("only a step has a sensitivity")
-    return declared_sensitivity(paid_entry.stage, paid_entry.entry)
+    return paid_entry.stage.noise_multipliers[epoch - 1] * declared_sensitivity(paid_entry.stage, paid_entry.entry.uses)
 
 
 def _error(entry: TraceEntry, difference: Difference) -> ConformanceError:

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from atdp_cli.errors import InputError, RunError, UsageError
 from atdp_cli.files.atomic_write import TEMPORARY, atomic_rewrite, sync_folder, sync_tree
 from atdp_cli.files.private import LOCK_FILE, PARTIAL, PRIVATE, beside, check_free, locked
-from atdp_cli.hardening.fingerprint import check_same_fingerprint, write_corpus_key
-from atdp_cli.hardening.run_spec import RunSpec
+from atdp_cli.hardening.corpus_key import write_corpus_key
+from atdp_cli.hardening.fingerprint import Fingerprint, check_same_fingerprint, first_difference
 from atdp_cli.privacy.journal import JOURNAL_FILE
 from atdp_cli.privacy.ledger import LEDGER_FILE
 from atdp_cli.privacy.trace import TRACE_FILE
@@ -77,11 +77,6 @@ class Workspace:
         return self.root / MODEL_FOLDER
 
     @property
-    def private(self) -> Path:
-        """What becomes OUT.private/."""
-        return self.root
-
-    @property
     def journal(self) -> Path:
         """The journal of the run."""
         return self.root / JOURNAL_FILE
@@ -92,17 +87,21 @@ class Workspace:
         return self.root / TRACE_FILE
 
 
-def check_output(spec: RunSpec) -> None:
+def check_output(output: Path, *, force: bool, resume: bool) -> None:
     """Refuse to write where there is no folder, to overwrite without `force`, and ever to replace foreign files.
+
+    Args:
+        output: OUT/, the folder that the model appears in.
+        resume: Whether to resume an interrupted run, if there is one.
 
     Raises:
         UsageError: Something is there already, or another run is at work there.
         InputError: The folder above is missing or read-only.
     """
-    parent = spec.output.parent
+    parent = output.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise InputError(f"{parent} is no folder that can be written to.", "Choose another -o.")
-    _check_names(spec.output, force=spec.force, resume=spec.resume)
+    _check_names(output, force=force, resume=resume)
 
 
 def _check_names(output: Path, *, force: bool, resume: bool) -> None:
@@ -138,28 +137,31 @@ def _is_new(partial: Path) -> bool:
 
 
 @contextmanager
-def workspace(spec: RunSpec) -> Iterator[Workspace]:
+def workspace(output: Path, fingerprint: Fingerprint, key: bytes, *, force: bool, resume: bool) -> Iterator[Workspace]:
     """The run's folder, locked against other processes; `check_output` comes first.
 
     When the run is interrupted, the folder stays if there is something in it to resume from; else it is removed.
+
+    Args:
+        key: Under which the ledger commits to the corpus; empty for none.
 
     Raises:
         UsageError: Another run is at work there, or was since `check_output`, or the interrupted one is not this one.
         InputError: The record of the interrupted run cannot be read.
     """
-    root = beside(spec.output, PARTIAL)
+    root = beside(output, PARTIAL)
     with locked(root):
-        _check_partial(root, force=spec.force, resume=spec.resume)
-        before = read_record(root) if spec.resume else None
+        _check_partial(root, force=force, resume=resume)
+        before = read_record(root) if resume else None
         if before is None:
             _clear(root)
-            record = RunRecord(identity=dict(spec.fingerprint))
+            record = RunRecord(identity=dict(fingerprint))
         else:
-            check_same_fingerprint(root, before.identity, spec.fingerprint)
+            check_same_fingerprint(root, before.identity, fingerprint)
             tidy(root)
             record = before.model_copy(update={"sessions": before.sessions + 1})
         _write_record(root, record)
-        write_corpus_key(root, spec.corpus_key)
+        write_corpus_key(root, key)
         try:
             yield Workspace(root=root, session=record.sessions - 1)
         except BaseException:
@@ -264,6 +266,31 @@ def publish(output: Path, finished: Finished) -> None:
     sync_folder(output.parent)
     with suppress(FileNotFoundError):
         (private / LOCK_FILE).unlink()
+
+
+def completed_run(output: Path, fingerprint: Fingerprint) -> Finished | None:
+    """How a run ended that is over, after finishing what a crash interrupted in `publish`; None if it is not over.
+
+    Raises:
+        UsageError: The run that is over is another one, or another process is at work there.
+        InputError: What it left cannot be read.
+    """
+    partial, private = beside(output, PARTIAL), beside(output, PRIVATE)
+    record = read_record(partial)
+    if record is not None and record.finished is not None:
+        with locked(partial):
+            check_same_fingerprint(partial, record.identity, fingerprint)
+            publish(output, record.finished)
+            return record.finished
+    if record is not None:
+        return None
+    record = read_record(private)
+    if not output.exists() or record is None or first_difference(record.identity, fingerprint):
+        return None
+    if record.finished is not None:
+        with suppress(FileNotFoundError):
+            (private / LOCK_FILE).unlink()
+    return record.finished
 
 
 def _move_aside(path: Path, destination: Path, finished: Finished) -> None:

@@ -9,8 +9,8 @@ import torch
 from atdp_cli.corpus.record import Unit, read_records
 from atdp_cli.detection.span_file import read_spans
 from atdp_cli.errors import InputError
+from atdp_cli.hardening.context import Streams
 from atdp_cli.hardening.releases import decoy_choice
-from atdp_cli.hardening.streams import Streams
 from atdp_cli.replacement.decoys import WITHOUT, decoy_text
 from atdp_cli.replacement.equality import equal_decoys
 from atdp_cli.replacement.frequencies import Frequencies

@@ -258,10 +258,11 @@ def _reference(experiment: Experiment, step: Step, start: Path) -> Path | None:
 
 def _run_node(experiment: Experiment, node: Node) -> str | None:
     """Why the run failed; None where it did not."""
+    from atdp_cli.hardening.fingerprint import fingerprint
     from atdp_cli.hardening.model import load_model
     from atdp_cli.hardening.plan import plan_request
     from atdp_cli.hardening.request import SettledRequest
-    from atdp_cli.hardening.spec import run_spec
+    from atdp_cli.hardening.run import LIBRARY
     from atdp_cli.hardening.train import run_plan
     from atdp_cli.hardening.workspace import check_output
 
@@ -288,9 +289,8 @@ def _run_node(experiment: Experiment, node: Node) -> str | None:
     )
     try:
         planned = plan_request(_by_default(request) if step.by_default else request)
-        spec = run_spec(planned)
-        check_output(spec)
-        run_plan(planned, spec, load_model(planned.request, ignore), ignore)
+        check_output(request.output, force=request.force, resume=request.resume)
+        run_plan(planned, fingerprint(planned), load_model(planned.request, ignore), ignore, LIBRARY.stop_signal)
     except AtdpError as error:
         return str(error)
     return None
@@ -298,7 +298,7 @@ def _run_node(experiment: Experiment, node: Node) -> str | None:
 
 def _by_default(request: "SettledRequest") -> "SettledRequest":
     """The request with the learning rate and --tune that `harden` takes where no recipe is given."""
-    from atdp_cli.hardening.defaults import with_learning_rate, with_tune
+    from atdp_cli.hardening.request import with_learning_rate, with_tune
 
     return with_tune(with_learning_rate(request))
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.errors import UsageError
-from atdp_cli.hardening.defaults import MIN_RATE, RATE, RECIPE, learning_rate, missing_options
+from atdp_cli.hardening.request import MIN_RATE, RATE, RECIPE, learning_rate, missing_options
 from atdp_cli.training.options import STAGE_OPTIONS
 from atdp_cli.training.recipe import DPSGD, Train, parse_recipe
 from atdp_cli.training.recipe_file import read_recipe

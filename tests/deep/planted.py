@@ -22,7 +22,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from atdp_cli.audit.canary import parse_template
 from atdp_cli.audit.manifest import make_manifest, write_manifest
 from atdp_cli.cli.app import run
-from atdp_cli.hardening.streams import Streams
+from atdp_cli.hardening.context import Streams
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.privacy.rng import KeyStream
 from atdp_cli.training.clip.engine import ClippedSum, ClippingEngine, clip_factor

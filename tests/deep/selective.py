@@ -39,9 +39,9 @@ from atdp_cli.corpus.spans import FlaggedRecord, Tier, at_tier, merge
 from atdp_cli.detection.detect import detect_records
 from atdp_cli.hardening import encode as encoding
 from atdp_cli.hardening import releases
+from atdp_cli.hardening.context import Streams
 from atdp_cli.hardening.data import RunData
 from atdp_cli.hardening.encode import Windows, encode
-from atdp_cli.hardening.streams import Streams
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.privacy.ledger import Ledger
 from atdp_cli.privacy.relation import hypothetical

@@ -14,14 +14,14 @@ from atdp_cli.corpus.spans import Tier
 from atdp_cli.detection.detector import Detector
 from atdp_cli.errors import InterruptedRunError
 from atdp_cli.events import Notify, ignore
-from atdp_cli.hardening.autosave import StopRequested
+from atdp_cli.hardening.checkpoint import StopRequested
 from atdp_cli.hardening.model import load_model
 from atdp_cli.hardening.plan import plan_request
 from atdp_cli.hardening.request import SettledRequest
-from atdp_cli.hardening.results import HardenResult
-from atdp_cli.hardening.run_spec import RunSpec
-from atdp_cli.hardening.spec import open_run
+from atdp_cli.hardening.run import open_run
+from atdp_cli.hardening.summary import HardenSummary
 from atdp_cli.hardening.train import run_plan
+from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, read_ledger
 from atdp_cli.training.recipe import DPSGD, NonPrivate, Recipe, Train, parse_recipe
 
 
@@ -69,14 +69,14 @@ def sized_privately(mechanism: DPSGD) -> DPSGD:
     return replace(mechanism, expected_batch=19)
 
 
-def run(request: SettledRequest, *, stop: int | None = None, notify: Notify = ignore) -> HardenResult | None:
+def run(request: SettledRequest, *, stop: int | None = None, notify: Notify = ignore) -> HardenSummary | None:
     """The run; None where it was stopped, after so many steps and other occasions to ask."""
     planned = plan_request(request)
-    spec = open_run(planned)
-    if not isinstance(spec, RunSpec):
-        return spec
+    opened = open_run(planned)
+    if opened is None or isinstance(opened, HardenSummary):
+        return opened
     try:
-        return run_plan(planned, spec, load_model(planned.request, ignore), notify, lambda: asking(stop))
+        return run_plan(planned, opened, load_model(planned.request, ignore), notify, lambda: asking(stop))
     except InterruptedRunError:
         assert stop is not None
         return None
@@ -95,7 +95,7 @@ def asking(stop: int | None) -> Iterator[StopRequested]:
     yield ask
 
 
-def broken_up(request: SettledRequest, stops: Callable[[int], int | None]) -> tuple[HardenResult, int]:
+def broken_up(request: SettledRequest, stops: Callable[[int], int | None]) -> tuple[HardenSummary, int]:
     """The run resumed after each stop, and how often it was; `stops` returns when each session is to stop."""
     session = 0
     while (done := run(request.replace(resume=True), stop=stops(session))) is None:
@@ -103,9 +103,9 @@ def broken_up(request: SettledRequest, stops: Callable[[int], int | None]) -> tu
     return done, session
 
 
-def weights(hardened: HardenResult) -> dict[str, torch.Tensor]:
+def weights(hardened: HardenSummary) -> dict[str, torch.Tensor]:
     """As they were written."""
-    return load_file(hardened.output / "model.safetensors")
+    return load_file(Path(hardened.output, "model.safetensors"))
 
 
 def equal(tensors: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
@@ -113,14 +113,19 @@ def equal(tensors: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> b
     return tensors.keys() == other.keys() and all(torch.equal(tensors[name], other[name]) for name in tensors)
 
 
-def report(hardened: HardenResult) -> Any:
+def report(hardened: HardenSummary) -> Any:
     """The whole report."""
-    return json.loads(
-        (hardened.output.with_name(f"{hardened.output.name}.private") / "privacy_report.json").read_text()
-    )
+    return json.loads(Path(f"{hardened.output}.private", "privacy_report.json").read_text())
 
 
-def finished(request: SettledRequest) -> HardenResult:
+def ledger_of(hardened: HardenSummary) -> Ledger:
+    """As it was written, without the name of the run."""
+    ledger = read_ledger(Path(hardened.output, LEDGER_FILE))
+    events = tuple(event.model_copy(update={"run": None}) for event in ledger.events)
+    return ledger.model_copy(update={"events": events})
+
+
+def finished(request: SettledRequest) -> HardenSummary:
     """A run that goes to its end."""
     done = run(request)
     assert done is not None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from atdp_cli.errors import InterruptedRunError
 from atdp_cli.events import Event, StateSaved, ignore
-from atdp_cli.hardening.autosave import autosave
+from atdp_cli.hardening.checkpoint import autosave
 from atdp_cli.hardening.progress import Progress
 from atdp_cli.hardening.workspace import Workspace, checkpoint_numbers
 

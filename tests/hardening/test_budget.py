@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atdp_cli.hardening.budget import Cursor, allowance, events_left_by, one_step_events, within_limits
+from atdp_cli.hardening.budget import Cursor, EpsilonLimits, allowance, events_left_by, one_step_events, within_limits
 from atdp_cli.privacy.accountant import grid_for
 from atdp_cli.privacy.ledger import (
     GaussianRelease,
@@ -211,7 +211,7 @@ def test_the_ledger_that_a_resumed_run_leaves_keeps_the_target_and_one_more_step
             return max(epsilon(events), epsilon([*events, *stages])) <= target
 
         at = replace(at, released=at.step > 0)
-        within = within_limits(plan, target_epsilon=target, max_epsilon=None)
+        within = within_limits(plan, EpsilonLimits(target, None))
         actual = allowance(plan, at, [*written, *again], within)
         whole = Cursor(stage=len(plan.stages))
         if actual is None:

@@ -18,8 +18,15 @@ from hypothesis import strategies as st
 from atdp_cli.errors import InputError
 from atdp_cli.events import ChoiceWarning, Event, ignore
 from atdp_cli.hardening import checkpoint as states
-from atdp_cli.hardening.checkpoint import latest_state, newest_cursor, restore_state, save_state
-from atdp_cli.hardening.progress import Progress
+from atdp_cli.hardening.checkpoint import (
+    SavedState,
+    latest_state,
+    load_tensors,
+    read_tensors,
+    save_state,
+    state_tensors,
+)
+from atdp_cli.hardening.progress import Progress, put_tensors
 from atdp_cli.hardening.workspace import checkpoint_numbers
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.replacement.frequencies import TableShares
@@ -80,7 +87,7 @@ underways = st.builds(
 )
 shares = st.builds(
     TableShares,
-    st.lists(st.integers(0, 2**41)).map(tuple),
+    st.lists(st.integers(0, 2**41)),
     st.lists(st.text(max_size=5), max_size=3).map(tuple),
 )
 progresses = st.builds(
@@ -106,6 +113,16 @@ def tied(seed: int) -> Any:
 
 
 TRAINED = ("one.weight", "one.bias", "two.bias")
+
+
+def save(root: Path, progress: Progress, model: Any) -> None:
+    save_state(root, progress, state_tensors(progress, model, TRAINED), journal=0)
+
+
+def restore(state: SavedState, model: Any) -> Progress:
+    tensors = read_tensors(state)
+    load_tensors(model, tensors)
+    return put_tensors(state.document.progress, tensors)
 
 
 def same(tensor: torch.Tensor, other: torch.Tensor) -> bool:
@@ -143,13 +160,12 @@ def test_what_was_saved_is_what_is_restored(progress: Progress, shard: int) -> N
     model, other = tied(1), tied(2)
     frozen = other.frozen.weight.clone()
     with folder() as root, patch.object(states, "SHARD_BYTES", shard):
-        save_state(root, progress, model, TRAINED, journal=17)
+        save_state(root, progress, state_tensors(progress, model, TRAINED), journal=17)
         state = latest_state(root, silent)
         assert state is not None
-        actual = restore_state(state, other)
-        assert newest_cursor(root) == state.cursor
+        actual = restore(state, other)
         assert [path.name for path in root.iterdir()] == ["state-1"]
-    assert state.journal == 17
+    assert state.document.journal == 17
     assert (actual.stage, actual.results) == (progress.stage, progress.results)
     assert (actual.frequencies, actual.seconds) == (progress.frequencies, progress.seconds)
     assert actual.tuned == progress.tuned
@@ -180,7 +196,7 @@ def silent(event: Event) -> None:
 def two_states(root: Path) -> tuple[bytes, ...]:
     """The content of every file of the newest of two states."""
     for stage in (0, 1):
-        save_state(root, Progress(stage=stage, stage_state=PROGRESS.stage_state), tied(stage), TRAINED, journal=0)
+        save(root, Progress(stage=stage, stage_state=PROGRESS.stage_state), tied(stage))
     return tuple(path.read_bytes() for path in files(root))
 
 
@@ -218,12 +234,12 @@ def test_a_state_with_any_damage_is_not_taken_and_the_one_before_it_is(data: st.
         # A space more or less in the JSON changes nothing that is said.
         if state.folder.name == "state-2":
             assert path.name == "state.json"
-            assert state.cursor.stage == 1
+            assert state.document.progress.cursor.stage == 1
             return
-        assert (state.folder.name, state.cursor.stage) == ("state-1", 0)
+        assert (state.folder.name, state.document.progress.cursor.stage) == ("state-1", 0)
         assert [event.what for event in heard if isinstance(event, ChoiceWarning)] == ["state-2"]
         model = tied(7)
-        restore_state(state, model)
+        restore(state, model)
         assert same(model.one.weight, tied(0).one.weight)
 
 
@@ -244,7 +260,7 @@ def test_what_is_half_written_is_no_state(tmp_path: Path) -> None:
     assert state is not None
     assert state.folder.name == "state-2"
     assert checkpoint_numbers(tmp_path) == [2, 1]
-    save_state(tmp_path, PROGRESS, tied(0), TRAINED, journal=0)
+    save(tmp_path, PROGRESS, tied(0))
     assert checkpoint_numbers(tmp_path) == [3, 2]
     assert not (tmp_path / ".state-3.part").exists()
 
@@ -267,7 +283,7 @@ def test_a_state_that_cannot_be_written_leaves_the_last_one(
     monkeypatch.setattr(states, "SHARD_BYTES", 30)
     monkeypatch.setattr(os, "open", full)
     with pytest.raises(OSError, match="No space"):
-        save_state(tmp_path, PROGRESS, tied(0), TRAINED, journal=0)
+        save(tmp_path, PROGRESS, tied(0))
     monkeypatch.setattr(os, "open", original)
     assert {path.name for path in tmp_path.iterdir()} == {"state-2"}
     assert latest_state(tmp_path, silent) is not None

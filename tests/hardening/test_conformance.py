@@ -6,6 +6,7 @@ first three are those that an outside reading of the tool found to survive.
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -238,7 +239,7 @@ def test_a_release_that_is_not_what_was_paid_for_ends_the_run(place: Place, monk
 def test_a_sound_run_says_what_it_used(place: Place, recipe: str) -> None:
     """By the law of what it drew, and not only by its journal."""
     done = finished(place.request(recipe))
-    private = done.output.with_name("out.private")
+    private = Path(done.output).with_name("out.private")
     [session] = read_trace(private / "trace.jsonl")
     assert (private / "trace.jsonl").stat().st_mode & 0o777 == 0o600
     steps = [entry for _, entry in session.entries if isinstance(entry, StepTrace)]
@@ -259,9 +260,9 @@ def test_an_interrupted_run_is_verified_in_all_its_sessions(place: Place) -> Non
     request = place.request(checkpoint_every=60.0)
     assert run(request, stop=3) is None
     done = finished(request.replace(resume=True))
-    first, second = read_trace(done.output.with_name("out.private") / "trace.jsonl")
+    first, second = read_trace(Path(done.output).with_name("out.private") / "trace.jsonl")
     assert [len(first.entries), len(second.entries)] == [3, 3]
-    sizes = [size for size, _ in journal_lines(done.output.with_name("out.private") / "journal.jsonl")]
+    sizes = [size for size, _ in journal_lines(Path(done.output).with_name("out.private") / "journal.jsonl")]
     assert (first.journal, second.journal) == (0, sizes[2])
     uses = [entry.uses[0] for _, entry in second.entries if isinstance(entry, StepTrace)]
     starts = [used.start for used in uses if isinstance(used, Sampled)]
@@ -280,7 +281,7 @@ def test_a_line_of_a_killed_session_may_lack_its_use_and_its_end(place: Place, l
     if lost:
         (root / "trace.jsonl").write_bytes((root / "trace.jsonl").read_bytes()[:-lost])
     done = finished(request.replace(resume=True))
-    first, second = read_trace(done.output.with_name("out.private") / "trace.jsonl")
+    first, second = read_trace(Path(done.output).with_name("out.private") / "trace.jsonl")
     assert [len(first.entries), len(second.entries)] == [3 - (lost > 0), 3]
 
 

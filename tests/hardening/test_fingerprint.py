@@ -10,9 +10,9 @@ from atdp_cli.detection.detector import Detector
 from atdp_cli.detection.scan import installed_pipeline
 from atdp_cli.detection.settings import CrosscheckSettings
 from atdp_cli.files.documents import file_sha256
+from atdp_cli.hardening.fingerprint import fingerprint
 from atdp_cli.hardening.plan import plan_request
 from atdp_cli.hardening.request import SettledRequest
-from atdp_cli.hardening.spec import fingerprint
 from atdp_cli.training.recipe import parse_recipe
 
 RUN_TABLE = """

@@ -12,11 +12,11 @@ from atdp_cli.detection.review.run import lists_beside
 from atdp_cli.errors import BudgetError
 from atdp_cli.events import Event, Resumed, StepDone
 from atdp_cli.hardening.checkpoint import latest_state
-from atdp_cli.hardening.fingerprint import CORPUS_KEY_FILE
+from atdp_cli.hardening.corpus_key import CORPUS_KEY_FILE
 from atdp_cli.hardening.plan import plan_request
 from atdp_cli.hardening.request import SettledRequest
-from atdp_cli.hardening.results import HardenResult
 from atdp_cli.hardening.resume import steps_of
+from atdp_cli.hardening.summary import HardenSummary
 from atdp_cli.hardening.workspace import checkpoint_numbers
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.journal import open_journal, read_journal, spend
@@ -24,7 +24,7 @@ from atdp_cli.privacy.ledger import read_beside
 from atdp_cli.reporting.verify import verify
 from atdp_cli.training.recipe import AdamW, Recipe, Train, parse_recipe
 from atdp_cli.training.solve import strongest_epsilon
-from tests.hardening.resumption import Place, broken_up, equal, finished, report, run, weights
+from tests.hardening.resumption import Place, broken_up, equal, finished, ledger_of, report, run, weights
 
 PLAIN = "no-dp+redacted+decoys"
 
@@ -46,11 +46,11 @@ def test_without_noise_a_run_that_is_broken_up_is_the_uninterrupted_one(place: P
     parts, sessions = broken_up(place.request(plain_recipe(), out="parts"), lambda session: 1 + session % 2)
     assert sessions > 9
     assert equal(weights(whole), weights(parts))
-    assert replace(parts, output=whole.output, ledger=whole.ledger, seconds=whole.seconds) == whole
+    assert parts.model_copy(update={"output": whole.output, "seconds": whole.seconds}) == whole
     for mine, theirs in zip(report(parts)["stages"], report(whole)["stages"], strict=True):
         for field in ("perplexities", "mean_norms", "not_finite", "tokens", "clamped", "sensitive_weight"):
             assert mine[field] == theirs[field], field
-    assert parts.ledger.events == whole.ledger.events
+    assert ledger_of(parts).events == ledger_of(whole).events
     assert report(parts)["interruptions"] == sessions
     assert {path.name for path in place.folder.iterdir()} == {"whole", "whole.private", "parts", "parts.private"}
 
@@ -61,7 +61,7 @@ def test_with_noise_a_clean_stop_costs_nothing_and_noise_and_sample_are_new(plac
     whole = finished(place.request(recipe, out="whole"))
     parts, sessions = broken_up(place.request(recipe, out="parts"), lambda session: 2)
     assert sessions >= 3
-    assert parts.ledger.events == whole.ledger.events
+    assert ledger_of(parts).events == ledger_of(whole).events
     assert parts.guarantees == whole.guarantees
     assert parts.steps == whole.steps
     assert report(parts)["public"]["repeated_steps"] == 0
@@ -105,15 +105,15 @@ def test_a_release_is_paid_once_and_never_made_again(place: Place) -> None:
     assert run(request, stop=3) is None
     state = latest_state(place.folder / "out.partial", lambda _: None)
     assert state is not None
-    kept = state.document.frequencies
+    kept = state.document.progress.frequencies
     assert kept
     assert run(request.replace(resume=True), stop=3) is None
     again = latest_state(place.folder / "out.partial", lambda _: None)
     assert again is not None
-    assert again.document.frequencies == kept
+    assert again.document.progress.frequencies == kept
     done = finished(request.replace(resume=True))
     planned = plan_request(request).plan.ledger
-    assert done.ledger.events == planned.events
+    assert ledger_of(done).events == planned.events
 
 
 @pytest.mark.ci
@@ -129,7 +129,7 @@ def test_lists_that_people_wrote_before_an_interruption_act_behind_it(
     lists_beside(queue).deny.write_text("ready\n")
     (folder / ".2-dp-sgd-epoch-2.jsonl.0123456789ab.tmp").touch()
     done = finished(request.replace(resume=True))
-    kept = done.output.with_name("out.private") / "review"
+    kept = Path(done.output).with_name("out.private") / "review"
     names = ["1-dp-sgd-epoch-1.deny.txt", "1-dp-sgd-epoch-1.jsonl", "2-dp-sgd-epoch-2.jsonl"]
     assert sorted(path.name for path in kept.iterdir()) == names
     assert not any("ready" in line for line in masked(kept / "2-dp-sgd-epoch-2.jsonl"))
@@ -166,16 +166,16 @@ def test_steps_that_are_taken_again_are_counted_again(place: Place, torn: bool) 
         Resumed(stage=1, stages=1, step=3, again=2 + torn)
     ]
     assert [event.step for event in heard if isinstance(event, StepDone)] == [4, 5, 6]
-    assert steps_of(done.ledger.events) == 6 + 2 + torn
+    assert steps_of(ledger_of(done).events) == 6 + 2 + torn
     assert done.steps == 6
     assert report(done)["public"]["repeated_steps"] == 2 + torn
     [increment] = [guarantee for guarantee in done.guarantees if guarantee.scope == "increment"]
-    events = done.ledger.events
-    assert increment.epsilon == epsilon_pld(events, done.ledger.delta, grid=done.ledger.grid)  # type: ignore[arg-type]
-    assert read_beside(done.output) is not None
+    events = ledger_of(done).events
+    assert increment.epsilon == epsilon_pld(events, ledger_of(done).delta, grid=ledger_of(done).grid)  # type: ignore[arg-type]
+    assert read_beside(Path(done.output)) is not None
 
 
-def epsilon(hardened: HardenResult) -> float:
+def epsilon(hardened: HardenSummary) -> float:
     return next(guarantee.epsilon for guarantee in hardened.guarantees if guarantee.scope == "increment") or 0.0
 
 
@@ -194,15 +194,15 @@ def test_a_run_ends_before_the_step_that_would_pass_its_epsilon(place: Place, op
     done = finished(limited.replace(resume=True))
     assert done.steps == 6 - lost
     assert epsilon(done) <= limit
-    assert steps_of(done.ledger.events) == 6
+    assert steps_of(ledger_of(done).events) == 6
     assert done.ended_early is not None
     assert f"after step {6 - lost} of 6 of stage dp-sgd" in done.ended_early
     public = report(done)["public"]
     assert public["ended_early"] == done.ended_early
     assert public["stages"][0]["ended_after"] == done.stages[0].ended_after == 6 - lost
     assert public["passes"] == pytest.approx((6 - lost) * 19 / 57)
-    assert done.ended_early in (done.output / "README.md").read_text()
-    assert verify(done.output) == ()
+    assert done.ended_early in (Path(done.output) / "README.md").read_text()
+    assert verify(Path(done.output)) == ()
 
 
 @pytest.mark.ci
@@ -216,11 +216,11 @@ def test_a_stage_without_noise_still_to_come_does_not_loosen_the_target(place: P
     assert (
         max(guarantee.epsilon or 0.0 for guarantee in done.guarantees if math.isfinite(guarantee.epsilon or 0.0)) <= 3.0
     )
-    assert strongest_epsilon(done.ledger) <= 3.0
+    assert strongest_epsilon(ledger_of(done)) <= 3.0
     assert done.steps == 6 - lost
     assert done.ended_early is not None
     assert "It took no step of redacted" in done.ended_early
-    assert verify(done.output) == ()
+    assert verify(Path(done.output)) == ()
 
 
 def planned_increment(request: SettledRequest) -> float:
@@ -261,5 +261,5 @@ def test_stages_behind_the_end_do_not_run_and_an_end_is_remembered(place: Place)
     assert done.ended_early is not None
     assert epsilon(done) <= 9.0
     assert done.steps < planned.steps
-    assert steps_of(done.ledger.events) == done.steps + 4
-    assert verify(done.output) == ()
+    assert steps_of(ledger_of(done).events) == done.steps + 4
+    assert verify(Path(done.output)) == ()

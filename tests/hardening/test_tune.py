@@ -19,11 +19,11 @@ from atdp_cli.hardening.data import prepare_data
 from atdp_cli.hardening.model import load_model
 from atdp_cli.hardening.plan import plan_request
 from atdp_cli.hardening.request import SettledRequest
-from atdp_cli.hardening.results import HardenResult
-from atdp_cli.hardening.streams import Streams
+from atdp_cli.hardening.summary import HardenSummary
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import GaussianRelease, PlainTraining, SubsampledGaussian
 from atdp_cli.privacy.relation import hypothetical
+from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.privacy.wording import CHOSEN_ON_RAW, guarantee_sentences
 from atdp_cli.replacement.decoys import decoy_text, uniformly
 from atdp_cli.replacement.equality import equality_pattern
@@ -34,7 +34,7 @@ from atdp_cli.training.recipe import DecoyEquality, NonPrivate, Recipe, Train, p
 from atdp_cli.training.recipe_file import RECIPE_FILE, read_recipe
 from atdp_cli.training.tune.range_test import AT_CHANCE, RangeTest
 from atdp_cli.training.tune.search import SHARE, WARMUP
-from tests.hardening.resumption import Place, equal, finished, report, run, weights
+from tests.hardening.resumption import Place, asking, equal, finished, ledger_of, report, run, weights
 
 EPOCHS, BATCH = 8, 4
 
@@ -53,12 +53,12 @@ def tuned(place: Place, name: str = "fitted-decoys", **settings: Any) -> Settled
     return place.request(recipe(name), **asked).replace(recipe=recipe(name))
 
 
-def public_entry(hardened: HardenResult) -> Any:
+def public_entry(hardened: HardenSummary) -> Any:
     """What the public report says of the search of the last stage."""
-    return json.loads((hardened.output / "privacy_report.json").read_text())["stages"][-1]["tuned"]
+    return json.loads((Path(hardened.output) / "privacy_report.json").read_text())["stages"][-1]["tuned"]
 
 
-def losses(hardened: HardenResult) -> list[float]:
+def losses(hardened: HardenSummary) -> list[float]:
     """Of all trials, from the private report."""
     return list(report(hardened)["stages"][-1]["trial_losses"])
 
@@ -67,7 +67,7 @@ def losses(hardened: HardenResult) -> list[float]:
 def test_trials_leave_no_other_trace_than_the_rate_that_they_chose(place: Place) -> None:
     """The recipe that is written searches nothing, and trains the same model, bit by bit."""
     whole = finished(tuned(place, out="whole"))
-    written = read_recipe(whole.output / RECIPE_FILE)
+    written = read_recipe(Path(whole.output) / RECIPE_FILE)
     [stage] = written.recipe
     assert isinstance(stage, Train)
     entry = public_entry(whole)
@@ -99,22 +99,22 @@ def test_the_loss_of_no_trial_is_public(place: Place) -> None:
     done = finished(tuned(place))
     assert set(public_entry(done)) == {"learning_rate", "chosen_on", "trials", "steps"}
     private = [repr(loss)[:9] for loss in losses(done)]
-    for path in (path for path in done.output.rglob("*") if path.suffix in (".json", ".html", ".md", ".toml")):
+    for path in (path for path in Path(done.output).rglob("*") if path.suffix in (".json", ".html", ".md", ".toml")):
         text = path.read_text(encoding="utf-8")
         assert not any(loss in text for loss in private), path
-    assert verify(done.output) == ()
+    assert verify(Path(done.output)) == ()
 
 
 @pytest.mark.ci
 def test_the_ledger_says_on_what_the_rate_was_chosen_and_pays_for_one_release(place: Place) -> None:
     done = finished(tuned(place))
-    events = done.ledger.events
+    events = ledger_of(done).events
     assert [event.chosen_on for event in events if isinstance(event, PlainTraining)] == ["decoy"]
     assert sum(isinstance(event, GaussianRelease) for event in events) == 1
     assert not any(isinstance(event, SubsampledGaussian) for event in events)
     assert events == plan_request(tuned(place, out="other")).plan.ledger.events
     without = finished(tuned(place, out="without", tune=None))
-    assert [event.chosen_on for event in without.ledger.events if isinstance(event, PlainTraining)] == [None]
+    assert [event.chosen_on for event in ledger_of(without).events if isinstance(event, PlainTraining)] == [None]
     assert [each.epsilon for each in done.guarantees] == [each.epsilon for each in without.guarantees]
 
 
@@ -189,20 +189,19 @@ def test_a_run_that_is_resumed_does_not_search_again_and_chooses_the_same(place:
     assert not any(isinstance(event, TrialDone) for event in heard)
     assert public_entry(done) == public_entry(whole)
     assert equal(weights(done), weights(whole))
-    assert done.ledger.events == whole.ledger.events
+    assert ledger_of(done).events == ledger_of(whole).events
 
 
 def kept(place: Place) -> tuple[bool, bool]:
     """Whether the newest state has the release, and the settings that were chosen."""
     state = latest_state(place.folder / "parts.partial", lambda _: None)
     assert state is not None
-    return state.document.frequencies is not None, state.document.tuned is not None
+    return state.document.progress.frequencies is not None, state.document.progress.tuned is not None
 
 
 @pytest.mark.ci
 def test_a_search_that_the_ledger_does_not_tell_ends_the_run(place: Place) -> None:
-    from atdp_cli.hardening.run_spec import RunSpec
-    from atdp_cli.hardening.spec import open_run
+    from atdp_cli.hardening.fingerprint import fingerprint
     from atdp_cli.hardening.train import run_plan
 
     planned = plan_request(tuned(place))
@@ -212,10 +211,9 @@ def test_a_search_that_the_ledger_does_not_tell_ends_the_run(place: Place) -> No
         for event in stage.events
     )
     planned = replace(planned, plan=replace(planned.plan, stages=(replace(stage, events=silent),)))
-    spec = open_run(planned)
-    assert isinstance(spec, RunSpec)
+    own = fingerprint(planned)
     with pytest.raises(ConformanceError, match="chosen on decoyed text"):
-        run_plan(planned, spec, load_model(planned.request, ignore), ignore)
+        run_plan(planned, own, load_model(planned.request, ignore), ignore, lambda: asking(None))
 
 
 def test_a_run_with_another_search_is_another_run(place: Place) -> None:
@@ -232,22 +230,22 @@ def test_a_rate_that_is_given_is_not_searched(place: Place) -> None:
     done = run(request, notify=heard.append)
     assert done is not None
     assert not any(isinstance(event, TrialDone) for event in heard)
-    [stage] = read_recipe(done.output / RECIPE_FILE).recipe
+    [stage] = read_recipe(Path(done.output) / RECIPE_FILE).recipe
     assert isinstance(stage, Train)
     [asked] = request.recipe
     assert isinstance(asked, Train)
     assert stage.optimizer == asked.optimizer
     assert (stage.warmup, stage.restore_best) == (WARMUP, True)
-    assert [event.chosen_on for event in done.ledger.events if isinstance(event, PlainTraining)] == ["decoy"]
+    assert [event.chosen_on for event in ledger_of(done).events if isinstance(event, PlainTraining)] == ["decoy"]
 
 
 @pytest.fixture
 def leaky(place: Place) -> Path:
     """A model whose ledger says that it read the records without protection."""
-    return finished(place.request("no-dp", out="leaky", checkpoint_history="public")).output
+    return Path(finished(place.request("no-dp", out="leaky", checkpoint_history="public")).output)
 
 
-def p_values(hardened: HardenResult) -> list[list[float]]:
+def p_values(hardened: HardenSummary) -> list[list[float]]:
     """Of all levels, from the private report."""
     return list(report(hardened)["stages"][-1]["trial_p_values"])
 
@@ -263,13 +261,13 @@ def test_from_a_start_that_may_remember_a_rate_is_searched_at_which_it_forgets(p
     assert entry["learning_rate"] == stage.search.rates[len(tests) - 1]
     assert (entry["chosen_on"], entry["trials"]) == ("raw", len(tests))
     assert all(min(level) < AT_CHANCE for level in tests[:-1])
-    chosen = [event.chosen_on for event in done.ledger.events if isinstance(event, PlainTraining)]
+    chosen = [event.chosen_on for event in ledger_of(done).events if isinstance(event, PlainTraining)]
     assert chosen == [None, "raw"]
     [increment] = [each for each in done.guarantees if each.scope == "increment"]
     assert CHOSEN_ON_RAW in increment.assumptions
-    assert CHOSEN_ON_RAW in " ".join(guarantee_sentences(done.ledger, done.guarantees))
-    assert CHOSEN_ON_RAW in (done.output / "privacy_report.json").read_text()
-    written = read_recipe(done.output / RECIPE_FILE)
+    assert CHOSEN_ON_RAW in " ".join(guarantee_sentences(ledger_of(done), guarantees(ledger_of(done))))
+    assert CHOSEN_ON_RAW in (Path(done.output) / "privacy_report.json").read_text()
+    written = read_recipe(Path(done.output) / RECIPE_FILE)
     again = finished(tuned(place, model=leaky, out="again", tune=None).replace(recipe=written.recipe))
     assert equal(weights(done), weights(again))
 
@@ -292,7 +290,7 @@ def test_a_rate_that_was_chosen_by_raw_values_voids_the_selective_scope() -> Non
 def test_no_record_is_in_two_samples_and_canaries_are_in_none(place: Place, leaky: Path) -> None:
     """What a range test looks at, what confirms it and what the report measures; canaries are for audits."""
     planned = plan_request(tuned(place, model=leaky))
-    data = prepare_data(planned, load_model(planned.request, ignore), Streams(seed=1), ignore)
+    data = prepare_data(planned, load_model(planned.request, ignore), insecure_stream(1, "decoys"), ignore)
     ranked = data.yardstick.ranked
     assert ranked is not None
     assert len(ranked.searched) == 2

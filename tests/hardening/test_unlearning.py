@@ -30,7 +30,7 @@ def is_void(ledger: Ledger) -> bool:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_run_makes_a_model_that_promises_nothing(place: Place, method: str) -> None:
     done = finished(place.request(method, checkpoint_history="public"))
-    ledger = read_ledger(done.output / "privacy_ledger.json")
+    ledger = read_ledger(Path(done.output) / "privacy_ledger.json")
     [event] = ledger.events
     assert isinstance(event, PlainTraining)
     assert (event.stage, event.text) == (method, "raw")

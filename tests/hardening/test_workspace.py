@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,7 +12,6 @@ import pytest
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.atomic_write import atomic_write
 from atdp_cli.files.private import LOCK_FILE
-from atdp_cli.hardening.run_spec import RunSpec
 from atdp_cli.hardening.workspace import (
     RECORD_FILE,
     Finished,
@@ -23,19 +23,14 @@ from atdp_cli.hardening.workspace import (
     read_record,
     workspace,
 )
-from atdp_cli.privacy.ledger import Ledger
-from atdp_cli.training.plan import Plan
 
 CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "os.truncate"}
 DEAD = 9
 
 
-def spec(folder: Path, *, resume: bool = False) -> RunSpec:
+def opened(folder: Path, *, resume: bool = False) -> AbstractContextManager[Workspace]:
     """A run that writes `out` in a folder."""
-    plan = Plan(
-        stages=(), ledger=Ledger(unit="line", checkpoint_history="unknown", records=1, delta=1e-6, grid=1.0, events=())
-    )
-    return RunSpec(output=folder / "out", fingerprint={"records": "1"}, plan=plan, resume=resume)
+    return workspace(folder / "out", {"records": "1"}, b"", force=False, resume=resume)
 
 
 def unfinished(root: Path) -> Workspace:
@@ -141,14 +136,14 @@ def test_dead_before_the_record_is_there_leaves_what_the_next_run_takes(tmp_path
         folder.mkdir()
 
         def begin(folder: Path = folder) -> None:
-            with workspace(spec(folder)):
+            with opened(folder):
                 os._exit(0)
 
         ended = dying(begin, call)
         if ended == DEAD:
             recorded = (folder / "out.partial" / "run.json").exists()
-            check_output(spec(folder, resume=recorded))
-            with workspace(spec(folder, resume=True)) as work:
+            check_output(folder / "out", force=False, resume=recorded)
+            with opened(folder, resume=True) as work:
                 assert work.session == recorded
     assert call > 2
 
@@ -167,7 +162,7 @@ def test_a_read_only_folder_is_refused_before_anything() -> None:
 
 def _refused(folder: Path) -> int:
     try:
-        check_output(spec(folder, resume=True))
+        check_output(folder / "out", force=False, resume=True)
     except InputError as error:
         return 0 if "no folder that can be written to" in str(error) else 1
     return 2
@@ -181,5 +176,5 @@ def test_a_death_while_the_first_record_is_written_leaves_nothing_in_the_way(tmp
         stream.write(b"half")
         [half] = set(root.iterdir()) - {root / LOCK_FILE}
     (root / RECORD_FILE).rename(half)
-    with workspace(spec(tmp_path)) as work:
+    with opened(tmp_path) as work:
         assert {path.name for path in work.root.iterdir()} == {LOCK_FILE, RECORD_FILE}

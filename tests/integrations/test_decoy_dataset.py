@@ -14,8 +14,8 @@ from atdp_cli.corpus.record import read_records
 from atdp_cli.corpus.spans import FlaggedRecord
 from atdp_cli.detection.span_file import read_spans
 from atdp_cli.errors import InputError
+from atdp_cli.hardening.context import Streams
 from atdp_cli.hardening.releases import decoy_choice, fit_frequencies
-from atdp_cli.hardening.streams import Streams
 from atdp_cli.integrations.transformers import DecoyDataset
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
 from atdp_cli.privacy.rng import insecure_stream

@@ -5,17 +5,12 @@ For a single process each costs nothing and needs no `torch.distributed`.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import torch
 from torch import distributed
 
 from atdp_cli.errors import LostRankError
 from atdp_cli.training.parallel.ranks import Ranks
-
-if TYPE_CHECKING:
-    pass
-
 
 LARGE_TENSOR = 1 << 20
 """A tensor of so many numbers is sent by itself; smaller ones are sent together."""
@@ -97,6 +92,16 @@ def broadcast_(ranks: Ranks, parts: Sequence[torch.Tensor]) -> None:
         for part in parts:
             if part.numel():
                 distributed.broadcast(part, src=0)
+
+
+@contextmanager
+def main_process_first(ranks: Ranks) -> Iterator[None]:
+    """Run the block in the first process, then in the others, so that they find what the first stored."""
+    if not ranks.first:
+        all_reduce_any(ranks, ())
+    yield
+    if ranks.first:
+        all_reduce_any(ranks, ())
 
 
 @contextmanager
