@@ -1,4 +1,4 @@
-"""What the stages of a run work with: model, reference, data, streams, clipping engine."""
+"""What the stages of a run work with: model, reference, data, streams, clipping engine, journal and trace."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -77,7 +77,7 @@ class StageContext:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StageLogs:
-    """Where a stage writes both."""
+    """The journal of what a stage is about to spend, and the trace of what it then used."""
 
     journal: TextIO
     trace: Trace

@@ -1,4 +1,4 @@
-"""What the stages of a run read: spans, windows, and the planted canaries among the records."""
+"""What the stages of a run read: spans, windows, planted canaries, and what people review before an epoch."""
 
 import random
 from collections import Counter

@@ -106,8 +106,7 @@ def _train(
     check_same_run(ranks, fingerprint)
     streams = Streams(seed=request.insecure_seed, ranks=ranks)
     data = prepare_data(planned, loaded, streams.stream(0, "decoys"), notify)
-    before = measure(checkpoint, data.yardstick)
-    sentence = surprise(checkpoint, data.sentence)
+    before, sentence = measure(checkpoint, data.yardstick), surprise(checkpoint, data.sentence)
     state = restore_run(ranks, resume_from, work.session, model)
 
     def elapsed() -> float:
