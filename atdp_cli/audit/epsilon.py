@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.claims import Claim
-from atdp_cli.audit.epsilon_bounds import gaussian_epsilon, guess_coins, in_out_bound, in_out_gaussian, rank_bound
+from atdp_cli.audit.epsilon_bounds import guess_coins, in_out_bound, rank_bound
 from atdp_cli.audit.exposure import Rank, Scores
 from atdp_cli.audit.hypothesis_tests import Levels, split_alpha
 from atdp_cli.audit.results import EpsilonBound, GroupEpsilon
@@ -251,14 +251,7 @@ def _bound(game: Game, correct: int) -> EpsilonBound:
         finding=_finding(epsilon, attainable, claim.epsilon),
         scope=claim.scope,
         missing=claim.missing,
-        gaussian=_gaussian(game, correct) if game.method == "in-out" and claim.delta > 0 else None,
     )
-
-
-def _gaussian(game: Game, correct: int) -> float:
-    """The same bound for a mechanism that is Gaussian."""
-    mu = in_out_gaussian(records=game.canaries, guesses=game.guesses, correct=correct, confidence=1 - game.level)
-    return gaussian_epsilon(mu, game.claim.delta)
 
 
 def _finding(

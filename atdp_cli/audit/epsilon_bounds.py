@@ -17,9 +17,6 @@ Floats = npt.NDArray[np.float64]
 LARGEST_EPSILON = 60.0
 """Above it randomised response errs once in 10²⁶ guesses: no audit can prove more."""
 
-LARGEST_MU = 20.0
-"""Likewise of μ-GDP."""
-
 
 def in_out_p_value(epsilon: float, delta: float, *, records: int, guesses: int, correct: int) -> float:
     """How likely at most `correct` or more right guesses are under (ε, δ)-DP; in (0, 1].
@@ -59,71 +56,6 @@ def in_out_bound(*, records: int, guesses: int, correct: int, delta: float, conf
     return _largest_refuted(
         lambda epsilon: in_out_p_value(epsilon, delta, records=records, guesses=guesses, correct=correct), confidence
     )
-
-
-def in_out_attainable(*, records: int, guesses: int, delta: float, confidence: float = 0.95) -> float:
-    """The most that so many guesses can prove: `in_out_bound` where all are right."""
-    return in_out_bound(records=records, guesses=guesses, correct=guesses, delta=delta, confidence=confidence)
-
-
-def in_out_gaussian(*, records: int, guesses: int, correct: int, confidence: float = 0.95) -> float:
-    """The largest μ such that this many right guesses refute μ-GDP (Gaussian differential privacy) at `confidence`.
-
-    Mahloujifar, Melis and Chaudhuri 2025, Theorem 3.1 for coins and abstentions, with f̄(x) = Φ(Φ⁻¹(x) + μ) for the
-    trade-off curve of a Gaussian mechanism. With p_j = P[j of r guesses are right], for every set {i, i+1, …}
-
-        sum over j ≥ i of j·p_j/m ≤ f̄(sum over j ≥ i−1 of (r−j)·p_j/m).
-
-    For P[right ≥ v] = τ, all of it at v, their Algorithm 3 finds the least that the rest must have; μ is refuted where
-    this is more than there is. A μ-GDP mechanism is (ε, δ)-DP by `gaussian_epsilon`, and of mechanisms that are
-    Gaussian this proves no less than `in_out_bound` does, but for bounds below 0.1, where it can fall 0.02 short.
-
-    Returns:
-        μ ≥ 0; 0 where none is refuted.
-
-    Raises:
-        ValueError: The counts cannot be.
-    """
-    if not 0 <= correct <= guesses <= records:
-        raise ValueError("need 0 ≤ correct ≤ guesses ≤ records")
-    counts = {"records": records, "guesses": guesses, "correct": correct}
-
-    def excess(mu: float) -> float:
-        return guesses / records - _least_mass(mu, 1 - confidence, **counts)
-
-    return _root(excess, LARGEST_MU)
-
-
-def gaussian_epsilon(mu: float, delta: float) -> float:
-    """ε at δ of a μ-GDP mechanism: δ = Φ(−ε/μ + μ/2) − e^ε·Φ(−ε/μ − μ/2).
-
-    Source: Dong, Roth and Su 2022, "Gaussian Differential Privacy", Corollary 2.13.
-
-    Args:
-        mu: ≥ 0.
-        delta: In (0, 1).
-    """
-    from scipy import special
-
-    def excess(epsilon: float) -> float:
-        lost = math.exp(epsilon + float(special.log_ndtr(-epsilon / mu - mu / 2)))
-        return delta - float(special.ndtr(-epsilon / mu + mu / 2)) + lost
-
-    return 0.0 if mu == 0 else _root(excess, LARGEST_EPSILON)
-
-
-def _least_mass(mu: float, tail: float, *, records: int, guesses: int, correct: int) -> float:
-    """The least sum of right and wrong guesses, over m, of a game with P[right ≥ v] = τ that μ-GDP allows."""
-    from scipy import special
-
-    right, wrong = tail * correct / records, tail * (guesses - correct) / records
-    for i in range(correct, 0, -1):
-        least = max(wrong, float(special.ndtr(special.ndtri(right) - mu)))
-        right += (i - 1) / (guesses - i + 1) * (least - wrong)
-        wrong = least
-        if right >= 1:
-            break
-    return right + wrong
 
 
 def guess_coins(exposures: Sequence[float], guesses: int) -> tuple[tuple[int, bool], ...]:
@@ -199,28 +131,18 @@ def rank_bound(*, pool: int, top: int, canaries: int, wins: int, delta: float, c
     )
 
 
-def rank_attainable(*, pool: int, top: int, canaries: int, delta: float, confidence: float = 0.95) -> float:
-    """The most that so many canaries can prove: `rank_bound` where all win."""
-    return rank_bound(pool=pool, top=top, canaries=canaries, wins=canaries, delta=delta, confidence=confidence)
-
-
 def _largest_refuted(p_value: Callable[[float], float], confidence: float) -> float:
-    """Where a p-value that rises with ε reaches 1 − confidence; 0 where it starts above."""
-    if not 0 < confidence < 1:
-        raise ValueError("need a confidence between 0 and 1")
-
-    return _root(lambda epsilon: p_value(epsilon) - (1 - confidence), LARGEST_EPSILON)
-
-
-def _root(excess: Callable[[float], float], largest: float) -> float:
-    """Where a rising function passes 0; 0 where it starts above, `largest` where it is below even there."""
+    """Where a p-value that rises with ε reaches 1 − confidence; 0 where it starts above, at most `LARGEST_EPSILON`."""
     from scipy import optimize
 
-    if excess(0.0) >= 0:
+    if not 0 < confidence < 1:
+        raise ValueError("need a confidence between 0 and 1")
+    level = 1 - confidence
+    if p_value(0.0) >= level:
         return 0.0
-    if excess(largest) <= 0:
-        return largest
-    return float(optimize.brentq(excess, 0.0, largest, xtol=1e-9))
+    if p_value(LARGEST_EPSILON) <= level:
+        return LARGEST_EPSILON
+    return float(optimize.brentq(lambda epsilon: p_value(epsilon) - level, 0.0, LARGEST_EPSILON, xtol=1e-9))
 
 
 def _largest_tail(*, guesses: int, correct: int, log_odds: float, budget: float) -> float:

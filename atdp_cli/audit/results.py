@@ -238,8 +238,6 @@ class EpsilonBound(AuditPart):
             attainable) or `no-claim`.
         scope: In which the ledger claims it.
         missing: Why it claims nothing, as a clause.
-        gaussian: For `in-out`, the bound on ε at δ where the mechanism is Gaussian (μ-GDP; Mahloujifar et al. 2025), as
-            noise in every step roughly is. It is no less than `epsilon`, and tests no claim.
     """
 
     method: Literal["in-out", "rank", "pair"]
@@ -255,7 +253,6 @@ class EpsilonBound(AuditPart):
     finding: Literal["refuted", "not-refuted", "inconclusive", "no-claim"]
     scope: Literal["end_to_end", "selective"] | None = None
     missing: str | None = None
-    gaussian: _Epsilon | None = None
 
 
 class GroupEpsilon(AuditPart):

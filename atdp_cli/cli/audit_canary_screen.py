@@ -130,11 +130,10 @@ def _bound(bound: EpsilonBound, said: frozenset[str | None]) -> str:
         "not-refuted": f"It does not refute the ledger's {claim}{scope}.",
         "refuted": f"It refutes the ledger's {claim}{scope}.",
     }[bound.finding]
-    gaussian = "" if not bound.gaussian else f" If the mechanism is Gaussian, ε ≥ {bound.gaussian:.2f}."
     return (
         f"ε ≥ {bound.epsilon:.2f} for all records of a canary together: {result} ({bound.adjacency}, "
         f"δ = {bound.delta:g}, confidence {bound.confidence:.1%}; at most {bound.attainable:.2f} could be shown). "
-        f"{finding}{gaussian}"
+        f"{finding}"
     )
 
 

@@ -11,13 +11,9 @@ from hypothesis import strategies as st
 from scipy import optimize, special, stats
 
 from atdp_cli.audit.epsilon_bounds import (
-    gaussian_epsilon,
     guess_coins,
-    in_out_attainable,
     in_out_bound,
-    in_out_gaussian,
     in_out_p_value,
-    rank_attainable,
     rank_bound,
     rank_p_value,
 )
@@ -44,10 +40,10 @@ def test_published_values(records: int, guesses: int, correct: int, delta: float
 @pytest.mark.parametrize(("guesses", "largest"), [(10, 1.05), (20, 1.82), (100, 3.49), (200, 4.19), (1000, 5.81)])
 def test_the_most_that_r_guesses_prove(guesses: int, largest: float) -> None:
     """All right: accuracy^r = 5 %, so ε = logit(0.05^(1/r)); and a secret out of two is a coin."""
-    actual = in_out_attainable(records=1000, guesses=guesses, delta=0)
+    actual = in_out_bound(records=1000, guesses=guesses, correct=guesses, delta=0)
     assert actual == pytest.approx(largest, abs=5e-3)
     assert actual == pytest.approx(float(special.logit(0.05 ** (1 / guesses))), abs=1e-6)
-    assert actual == pytest.approx(rank_attainable(pool=2, top=1, canaries=guesses, delta=0), abs=1e-6)
+    assert actual == pytest.approx(rank_bound(pool=2, top=1, canaries=guesses, wins=guesses, delta=0), abs=1e-6)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5, 1e-3])
@@ -73,86 +69,6 @@ def test_the_delta_term_is_the_theorem_as_it_is_written() -> None:
     most = max((f(correct - i) - f(correct)) / i for i in range(1, records + 1))
     actual = in_out_p_value(epsilon, delta, records=records, guesses=guesses, correct=correct)
     assert actual == pytest.approx(f(correct) + 2 * records * delta * most, rel=1e-12)
-
-
-def most_that_gaussian_allows(mu: float, records: int, guesses: int, correct: int) -> float:
-    """The largest P[right ≥ v] under μ-GDP, by a linear program with tangents of f̄(x) = Φ(Φ⁻¹(x) + μ)."""
-    number = np.arange(guesses + 1)
-    places = np.concatenate([np.logspace(-9, -1, 300), np.linspace(0.1, 0.999, 200)]) * guesses / records
-    z = special.ndtri(places)
-    slopes = np.exp((z**2 - (z + mu) ** 2) / 2)
-    rows = [
-        np.where(number >= i, number, 0) / records - slope * np.where(number >= i - 1, guesses - number, 0) / records
-        for i in range(1, guesses + 1)
-        for slope in slopes
-    ]
-    actual = optimize.linprog(
-        -(number >= correct).astype(float),
-        A_ub=np.array(rows),
-        b_ub=np.tile(special.ndtr(z + mu) - slopes * places, guesses),
-        A_eq=[np.ones(guesses + 1)],
-        b_eq=[1],
-        bounds=(0, 1),
-    )
-    return -float(actual.fun)
-
-
-@pytest.mark.parametrize(("records", "guesses", "correct"), [(6, 6, 6), (12, 6, 5), (40, 8, 8), (10, 3, 3)])
-@pytest.mark.parametrize("mu", [0.3, 0.9])
-def test_the_gaussian_bound_is_where_the_theorem_allows_no_more(
-    mu: float, records: int, guesses: int, correct: int
-) -> None:
-    most = most_that_gaussian_allows(mu, records, guesses, correct)
-    actual = in_out_gaussian(records=records, guesses=guesses, correct=correct, confidence=1 - most)
-    assert actual == pytest.approx(mu, abs=1e-3)
-
-
-def test_the_gaussian_bound_can_be_less_near_zero() -> None:
-    counts = {"records": 23, "guesses": 23, "correct": 16}
-    assert in_out_bound(**counts, delta=1e-6) == pytest.approx(0.0142, abs=1e-4)
-    assert in_out_gaussian(**counts) == 0
-
-
-@given(
-    records=st.integers(2, 300),
-    data=st.data(),
-    delta=st.sampled_from([1e-6, 1e-3]),
-    level=st.sampled_from([0.05, 1e-3]),
-)
-def test_the_gaussian_bound_is_no_less(records: int, data: st.DataObject, delta: float, level: float) -> None:
-    guesses = data.draw(st.integers(1, records))
-    correct = data.draw(st.integers(guesses // 2, guesses))
-    counts = {"records": records, "guesses": guesses, "correct": correct}
-    plain = in_out_bound(**counts, delta=delta, confidence=1 - level)
-    mu = in_out_gaussian(**counts, confidence=1 - level)
-    # Where guesses are hardly more often right than chance allows, the theorem's inequalities say less than the tail.
-    assert gaussian_epsilon(mu, delta) >= plain - (1e-6 if plain > 0.1 else 0.02)
-
-
-@pytest.mark.parametrize(("mu", "delta"), [(1.0, 1e-5), (0.5, 1e-5), (2.0, 1e-6)])
-def test_epsilon_of_a_gaussian_mechanism(mu: float, delta: float) -> None:
-    """By dp-accounting: its PLD of one Gaussian mechanism with σ = 1/μ."""
-    from dp_accounting.pld import privacy_loss_distribution
-
-    pld = privacy_loss_distribution.from_gaussian_mechanism(1 / mu, value_discretization_interval=1e-4)
-    assert gaussian_epsilon(mu, delta) == pytest.approx(pld.get_epsilon_for_delta(delta), rel=1e-3)
-
-
-@pytest.mark.one_in(4)
-@pytest.mark.parametrize("guesses", [50, 200])
-@pytest.mark.parametrize("mu", [0.3, 0.9])
-def test_a_gaussian_mechanism_is_not_accused_and_more_is_proved_of_it(mu: float, guesses: int) -> None:
-    """Each canary's score has mean μ where it is in; the auditor guesses those with the highest and lowest."""
-    draw, records = np.random.default_rng(4), 500
-    coins = draw.random((AUDITS // 4, records)) < 0.5
-    order = np.argsort(-(draw.normal(size=coins.shape) + mu * coins), axis=1)
-    half = guesses // 2
-    ranked = np.take_along_axis(coins, order, axis=1)
-    right = ranked[:, :half].sum(1) + (~ranked[:, records - half :]).sum(1)
-    bounds = [in_out_gaussian(records=records, guesses=guesses, correct=k) for k in range(guesses + 1)]
-    assert not accused_too_often(bounds, mu, right)
-    plain = [in_out_bound(records=records, guesses=guesses, correct=k, delta=1e-5) for k in range(guesses + 1)]
-    assert np.mean([gaussian_epsilon(bounds[k], 1e-5) for k in right]) > np.mean([plain[k] for k in right])
 
 
 @pytest.mark.one_in(4)
@@ -336,8 +252,8 @@ def test_the_p_value_rises_with_the_claim_and_falls_with_the_wins(data: st.DataO
 def test_all_wins_prove_the_closed_form(pool: int, top: int) -> None:
     """P[win]^m = 5 %, so ε = logit(0.05^(1/m)) + ln((N−K)/K)."""
     exact = float(special.logit(0.05 ** (1 / 30))) + math.log((pool - top) / top)
-    assert rank_attainable(pool=pool, top=top, canaries=30, delta=0) == pytest.approx(exact, abs=1e-6)
-    assert rank_attainable(pool=pool, top=top, canaries=30, delta=1e-5) == pytest.approx(exact, abs=0.01)
+    assert rank_bound(pool=pool, top=top, canaries=30, wins=30, delta=0) == pytest.approx(exact, abs=1e-6)
+    assert rank_bound(pool=pool, top=top, canaries=30, wins=30, delta=1e-5) == pytest.approx(exact, abs=0.01)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5, 1e-3])

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.claims import DELTA, Claim
 from atdp_cli.audit.epsilon import Games, plan_games, play_games
-from atdp_cli.audit.epsilon_bounds import rank_attainable
+from atdp_cli.audit.epsilon_bounds import rank_bound
 from atdp_cli.audit.exposure import Rank, rank_of
 from atdp_cli.audit.plant import draw_canaries, plant_canaries
 from atdp_cli.audit.request import AuditRequest, prepare_audit
@@ -89,7 +89,7 @@ def test_wins_are_counted_within_the_rank_that_was_fixed() -> None:
     assert (actual.method, actual.top, actual.guesses, actual.correct) == ("rank", math.isqrt(POOL), 4, 2)
     assert actual.confidence == pytest.approx(0.95)
     assert actual.finding == "no-claim"
-    assert actual.attainable == rank_attainable(pool=POOL, top=100, canaries=4, delta=actual.delta, confidence=0.95)
+    assert actual.attainable == rank_bound(pool=POOL, top=100, canaries=4, wins=4, delta=actual.delta)
 
 
 def test_the_share_of_a_stratum_is_that_of_the_pool() -> None:

@@ -81,7 +81,7 @@ def test_the_least_expected_half_is_drawn_from(atdp: Atdp, place: Path, tmp_path
     assert max(scores[word] for word in drawn) <= min(scores[word] for word in scores.keys() - drawn)
 
 
-def test_an_audit_says_what_a_gaussian_mechanism_would_have_spent(atdp: Atdp, place: Path, tmp_path: Path) -> None:
+def test_words_that_were_learnt_by_heart_prove_an_epsilon(atdp: Atdp, place: Path, tmp_path: Path) -> None:
     """The model learns what was planted by heart: all guesses are right where the coins took three other words than
     they left."""
     options = ("--kind", "unused-token", "--count", 8, "--repeats", 1)
@@ -104,10 +104,7 @@ def test_an_audit_says_what_a_gaussian_mechanism_would_have_spent(atdp: Atdp, pl
     done = atdp("audit-canary", tmp_path / "trained", *given, "--json")
     [bound] = [each for each in done.json["models"][0]["epsilon"] if each["method"] == "in-out"]
     assert bound["correct"] == bound["guesses"] == 6
-    assert bound["gaussian"] >= bound["epsilon"] > 0
-    assert "If the mechanism is Gaussian, ε ≥ " in atdp("audit-canary", tmp_path / "trained", *given).out.replace(
-        "\n", " "
-    )
+    assert bound["epsilon"] > 0
 
 
 @pytest.mark.parametrize(
