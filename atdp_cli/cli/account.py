@@ -11,15 +11,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-SCOPE_TITLES = {
-    "end_to_end": "End to end, for each {unit}",
-    "selective": "Selective: the flagged characters alone, for each {unit}",
-    "declared": "Declared by the user: the flagged characters alone, for each {unit}",
-    "uncounted": "Uncounted: flagged letters and digits that the release does not count",
-    "increment": "Increment: what stages and releases with noise add; no guarantee for any {unit}",
-}
-
-
 def print_account(summary: AccountSummary, *, solved: bool) -> None:
     """The figures of each scope as a table, and what the ledger guarantees in words.
 
@@ -54,7 +45,7 @@ def _print_solution(summary: AccountSummary, console: "Console") -> None:
 def _table(summary: AccountSummary, figures: ScopeEntry, *, first: bool) -> Any:
     from rich.table import Table
 
-    from atdp_cli.privacy.wording import rounded_up
+    from atdp_cli.privacy.wording import rounded_up, scope_title
 
     # An increment is no guarantee, so it is nothing to quote, unless it is all that was asked about.
     first = first and (figures.scope != "increment" or summary.parameters is not None)
@@ -73,7 +64,7 @@ def _table(summary: AccountSummary, figures: ScopeEntry, *, first: bool) -> Any:
         rows += [(f"{part.path} alone, PLD at δ = {part.delta:g}", part.epsilon) for part in summary.ledgers or ()]
     title = "A run of equal steps"
     if summary.parameters is None:
-        title = SCOPE_TITLES[figures.scope].format(unit=summary.unit)
+        title = scope_title(figures.scope, summary.unit)
     table = Table("accountant", "ε", title=f"{title}. {figures.adjacency}, δ = {figures.delta:g}", title_justify="left")
     table.columns[1].justify = "right"
     for name, value in rows:

@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from atdp_cli.privacy.wording import SCOPES
 from atdp_cli.reporting.audit_entry import AuditEntry
 from atdp_cli.reporting.compare import compare, public_of
 from atdp_cli.reporting.document import PrivateReport, PublicReport
 from atdp_cli.reporting.entries import PerplexityEntry
 from atdp_cli.reporting.html import VERDICTS, render_value
-from atdp_cli.reporting.stage_facts import SCOPES, stated_guarantees
+from atdp_cli.reporting.stage_facts import stated_guarantees
 from atdp_cli.reporting.wording import model_title
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The sentences about guarantees, made from a ledger, its relations and the figures."""
+"""The sentences about guarantees and the names of their scopes, made from a ledger, its relations and the figures."""
 
 import math
 from collections.abc import Sequence
@@ -8,13 +8,11 @@ from atdp_cli.privacy.ledger import (
     DecoyedText,
     Ledger,
     PlainTraining,
-    ReadModel,
     SubsampledGaussian,
     private_events,
 )
 from atdp_cli.privacy.relation import Flags, Neighbours
 from atdp_cli.privacy.scope import (
-    UNFLAGGED_TEXT,
     UNKNOWN_PAST,
     Guarantee,
     Scope,
@@ -26,8 +24,28 @@ from atdp_cli.privacy.scope import (
     selective_void,
 )
 
+SCOPES: dict[Scope, str] = {
+    "end_to_end": "end to end",
+    "selective": "selective",
+    "declared": "declared by the user",
+    "uncounted": "uncounted",
+    "increment": "increment",
+}
+"""What the scopes are called."""
+
+_COVERED: dict[Scope, str] = {
+    "end_to_end": ", for each {unit}",
+    "selective": ": the flagged characters alone, for each {unit}",
+    "declared": ": the flagged characters alone, for each {unit}",
+    "uncounted": ": flagged letters and digits that the release does not count",
+    "increment": ": what stages and releases with noise add; no guarantee for any {unit}",
+}
+
 WEAK = 10.0
 """ε above which nobody should rely on a guarantee."""
+
+NOTHING_READ = "No stage read the corpus, so this run put nothing of it into the model"
+SEEDED_NOISE = "the noise of this run came from a seed and can be taken off again"
 
 PUBLIC_START = "The first checkpoint never saw the corpus, as --checkpoint-history public states."
 PUBLIC_REFERENCE = "The reference model never saw the corpus, as --reference states."
@@ -69,6 +87,11 @@ OTHER_LINES = (
     "It does not protect {unit}s that were held out for measuring, nor a person or a secret that occurs in several "
     "{unit}s."
 )
+
+
+def scope_title(scope: Scope, unit: str) -> str:
+    """A scope's name and what it covers, as a heading."""
+    return f"{SCOPES[scope].capitalize()}{_COVERED[scope].format(unit=unit)}"
 
 
 def released_models(models: int) -> str:
@@ -146,15 +169,15 @@ def rounded_up(epsilon: float) -> str:
     return f"{exact.quantize(step, rounding=ROUND_CEILING):f}"
 
 
-def epsilon_delta(epsilon: float, delta: float) -> str:
-    """ε and δ as sentences have them.
+def epsilon_delta(epsilon: float | None, delta: float) -> str:
+    """ε and δ as sentences have them; None is an ε of which nothing was spent.
 
     >>> epsilon_delta(2.5893, 1e-6), epsilon_delta(0.0, 0.0)
     ('ε = 2.59 at δ = 1e-06', 'ε = 0 and δ = 0')
     """
-    if epsilon == 0 and delta == 0:
+    if not epsilon and delta == 0:
         return "ε = 0 and δ = 0"
-    return f"ε = {rounded_up(epsilon)} at δ = {delta:g}"
+    return f"ε = {rounded_up(epsilon or 0.0)} at δ = {delta:g}"
 
 
 def assumptions(
@@ -279,12 +302,12 @@ def protection(ledger: Ledger, supported: Sequence[Guarantee]) -> tuple[str, str
     unit, whole = ledger.unit, guarantees["end_to_end"]
     if ledger.insecure_seed:
         return (
-            "Nothing is protected: the noise of this run came from a seed and can be taken off again.",
+            f"Nothing is protected: {SEEDED_NOISE}.",
             "Such a run is for tests and reproductions.",
         )
     if whole.epsilon is None:
         return (
-            "No stage read the corpus, so this run put nothing of it into the model.",
+            f"{NOTHING_READ}.",
             "It does not cover what the starting checkpoint, or a model that was read, knew before.",
         )
     if math.isfinite(whole.epsilon):
@@ -292,7 +315,7 @@ def protection(ledger: Ledger, supported: Sequence[Guarantee]) -> tuple[str, str
         return (
             f"Each {unit} of the corpus is protected: whether it was used or not changes the odds of whatever anyone "
             f"learns from this model by at most a factor of {factor(whole.epsilon)} "
-            f"({_pair(whole)}).{given}{_weak(whole.epsilon)}",
+            f"({epsilon_delta(whole.epsilon, whole.delta)}).{given}{_weak(whole.epsilon)}",
             OTHER_LINES.format(unit=unit),
         )
     selective = guarantees.get("selective") or guarantees.get("declared")
@@ -307,7 +330,7 @@ def protection(ledger: Ledger, supported: Sequence[Guarantee]) -> tuple[str, str
     added = guarantees["increment"].epsilon
     noisy = "" if added is None else f" The noisy stages add ε = {rounded_up(added)}, and nothing more is claimed."
     return (
-        f"No {unit} of the corpus has a guarantee{_why(ledger)}.{noisy}",
+        f"No {unit} of the corpus has a guarantee, because {no_end_to_end(ledger)}.{noisy}",
         "It does not remove what the model had memorised. An audit can show that some of it is left, and cannot show "
         "that nothing is.",
     )
@@ -317,31 +340,17 @@ def _flagged(selective: Guarantee, neighbours: Neighbours, uncounted: Guarantee 
     """What holds for flagged characters, as a sentence or two."""
     unit, others = neighbours.unit, f"{other_values(neighbours)}{tier_words(neighbours)}"
     only = "What the detector flagged is protected, and nothing else: "
+    pair = epsilon_delta(selective.epsilon, selective.delta)
     if selective.exact:
         return (
             f"{only}if the flagged places of any number of {unit}s held {others}, what anyone learns from this model "
-            f"would be the same ({_pair(selective)})."
+            f"would be the same ({pair})."
         )
     rest = "" if uncounted is None else f" {uncounted_sentence(uncounted)}"
     return (
         f"{only}if the flagged places of one {unit} held {others}, the odds of whatever anyone learns from this model "
-        f"would change by at most a factor of {factor(selective.epsilon or 0)} ({_pair(selective)}).{rest}"
+        f"would change by at most a factor of {factor(selective.epsilon or 0)} ({pair}).{rest}"
     )
-
-
-def _why(ledger: Ledger) -> str:
-    """Why none holds, as a clause."""
-    if any(event.kind == "plain" for event in ledger.events):
-        return ", because a stage was trained on the text without protection"
-    if any(isinstance(event, DecoyedText) for event in ledger.events):
-        return f", because {UNFLAGGED_TEXT}"
-    if any(isinstance(event, ReadModel) and event.past == "unknown" for event in ledger.events):
-        return ", because it is not known what a model that it read had seen before"
-    return ", because it is not known what the starting checkpoint had seen before"
-
-
-def _pair(guarantee: Guarantee) -> str:
-    return epsilon_delta(guarantee.epsilon or 0, guarantee.delta)
 
 
 def factor(epsilon: float) -> str:

@@ -5,10 +5,10 @@ measures of a guarantee, below them what can undermine it, at the bottom what ev
 were collected. Each level holds only as well as those below it. Where nothing was tested, the row says so.
 """
 
-from atdp_cli.privacy.wording import rounded_up
+from atdp_cli.privacy.wording import SCOPES, epsilon_delta
 from atdp_cli.reporting.document import AnnexRow, AnnexStatus, PublicReport
-from atdp_cli.reporting.release_verdict import release_verdict
-from atdp_cli.reporting.stage_facts import SCOPES, engine_used, noise_used, releasing, stated_guarantees
+from atdp_cli.reporting.stage_facts import engine_used, noise_used, releasing, stated_guarantees
+from atdp_cli.reporting.wording import release_verdict
 
 ACCESS = (
     "Whoever reads the training data, OUT.private/ or the machine's memory needs no model. How these are kept is up to "
@@ -76,7 +76,7 @@ def _epsilons(report: PublicReport) -> tuple[str, ...]:
         + (
             "nothing was spent."
             if guarantee.epsilon is None
-            else f"ε = {rounded_up(guarantee.epsilon)} at δ = {guarantee.delta:g}, {guarantee.adjacency} adjacency."
+            else f"{epsilon_delta(guarantee.epsilon, guarantee.delta)}, {guarantee.adjacency} adjacency."
         )
         for _, guarantee in stated_guarantees(report)
     )

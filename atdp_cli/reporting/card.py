@@ -10,6 +10,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from atdp_cli.files.documents import open_regular
+from atdp_cli.privacy.wording import SCOPES
 from atdp_cli.reporting import stage_facts
 from atdp_cli.reporting.document import CardEntry, Loader, PublicReport
 from atdp_cli.reporting.html import VERDICTS, environment, render_value
@@ -158,7 +159,7 @@ def render_card(report: PublicReport) -> str:
             title=model_title(report),
             verdicts=VERDICTS,
             finite=finite,
-            scopes=stage_facts.SCOPES,
+            scopes=SCOPES,
             shown=render_value,
             stage_facts=stage_facts,
         )

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from atdp_cli.privacy.wording import SCOPES
 from atdp_cli.reporting.document import PrivateReport, PublicReport
 from atdp_cli.reporting.html import VERDICTS, environment, render_value
-from atdp_cli.reporting.stage_facts import SCOPES, engine_used
+from atdp_cli.reporting.stage_facts import engine_used
 
 Report = PublicReport | PrivateReport
 

@@ -14,7 +14,6 @@ from atdp_cli.reporting.entries import (
     RanksBeforeAfter,
     TunedEntry,
 )
-from atdp_cli.reporting.release_verdict import ReleaseVerdict
 
 REPORT_FILE, HTML_FILE = "privacy_report.json", "privacy_report.html"
 
@@ -68,6 +67,17 @@ class Summary(Frozen):
     protects: str
     leaves_open: str
     audit: str
+
+
+class ReleaseVerdict(Frozen):
+    """Whether the model may be released, and why, in a sentence.
+
+    Attributes:
+        verdict: `flagged-values-only` where nothing but what the detector flagged is protected.
+    """
+
+    verdict: Literal["releasable", "flagged-values-only", "not-releasable"]
+    reason: str
 
 
 class StageEntry(Frozen):

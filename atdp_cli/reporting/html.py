@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
-from atdp_cli.privacy.wording import rounded_up
+from atdp_cli.privacy.wording import SCOPES, rounded_up
 from atdp_cli.reporting import figures, stage_facts
 from atdp_cli.reporting.document import PrivateReport, PublicReport
 from atdp_cli.reporting.wording import model_title
@@ -56,7 +56,7 @@ def render_html(report: PublicReport | PrivateReport) -> str:
             audited=next((audit for audit in public.audits if audit.of == "after"), None),
             verdicts=VERDICTS,
             stage_facts=stage_facts,
-            scopes=stage_facts.SCOPES,
+            scopes=SCOPES,
             most_bits=max((_bits(token.before, token.after) for token in public.sentence), default=1.0) or 1.0,
         )
     )

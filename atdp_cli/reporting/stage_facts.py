@@ -9,15 +9,6 @@ from collections.abc import Iterable, Sequence
 from atdp_cli.reporting.document import PublicReport, StageEntry
 from atdp_cli.reporting.entries import GuaranteeEntry
 
-SCOPES = {
-    "end_to_end": "end to end",
-    "selective": "selective",
-    "declared": "declared by the user",
-    "uncounted": "uncounted",
-    "increment": "increment",
-}
-"""What the scopes of guarantees are called."""
-
 
 def clipped(stages: Iterable[StageEntry]) -> bool:
     """Whether a stage clipped gradients."""

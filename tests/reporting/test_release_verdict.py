@@ -11,8 +11,9 @@ from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import Ledger
 from atdp_cli.privacy.wording import WEAK
 from atdp_cli.reporting.audit_entry import AuditEntry
+from atdp_cli.reporting.document import ReleaseVerdict
 from atdp_cli.reporting.entries import GuaranteeEntry, guarantee_entries
-from atdp_cli.reporting.release_verdict import ReleaseVerdict, release_verdict
+from atdp_cli.reporting.wording import release_verdict
 from tests.privacy.relations import noisy
 from tests.reporting.documents import NOISY, RAW, REDACTED, RELEASE, audit, ledger
 
