@@ -39,7 +39,7 @@ def test_a_selective_one_is_for_what_is_flagged() -> None:
     [
         (ledger(RAW, NOISY), "trained on the corpus without protection"),
         (ledger(NOISY, checkpoint_history="unknown"), "the starting model's past is unknown"),
-        (ledger(ReadModel(stage="anchored", past="unknown", weights={}), NOISY), "the past of the reference model is unknown"),
+        (ledger(ReadModel(stage="anchored", past="unknown", weights={}), NOISY), "the reference model is unknown"),
     ],
 )
 def test_without_one_it_says_so_and_why(broken: Ledger, why: str) -> None:
