@@ -266,15 +266,6 @@ def test_what_cannot_be_ranked_is_refused(bpe: Any, characters: Any) -> None:
         assert len(str(caught.value).splitlines()) == 1
 
 
-def test_random_canaries_of_a_model_that_never_saw_them(bpe: Any) -> None:
-    template = parse_template("My ID is {digits:4}")
-    candidates = tokenise(bpe, template)
-    scores = score_pool(llama(len(bpe)), candidates)
-    indices = np.random.default_rng(0).integers(template.pool, size=200)
-    bits = [rank_of(scores, candidates.lengths, int(index)).exposure for index in indices]
-    assert np.mean(bits) == pytest.approx(1.44, abs=0.3)
-
-
 @pytest.mark.ci
 def test_canaries_that_a_model_was_trained_on_fail_and_trained_away_from_fail_too(bpe: Any) -> None:
     """Towards the secrets they become the likeliest candidates, away from them the least likely."""

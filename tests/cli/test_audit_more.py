@@ -9,6 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from atdp_cli.audit.hypothesis_tests import fisher
+from tests.cli.badinput.case import line
 from tests.cli.conftest import Atdp, Leaky, make_leaky
 
 SCHEMA = json.loads(
@@ -103,10 +104,7 @@ def test_every_attack_and_bound_has_its_place_in_the_schema_and_names_no_secret(
         "audit-canary",
         tossed.model,
         *options,
-        "--set",
-        "run.continuations=200",
-        "--describe-candidates",
-        "--reference",
+        *line("--set run.continuations=200 --describe-candidates --reference"),
         checkpoint_folder,
     ]
     ended = atdp(*command, "--json")
@@ -161,19 +159,7 @@ def test_the_ledger_makes_the_claim_that_is_tested(
     atdp: Atdp, tossed: Leaky, checkpoint_folder: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "private"
-    options = [
-        "--recipe",
-        "dp-sgd",
-        "--checkpoint-history",
-        "public",
-        "--epochs",
-        "1",
-        "--noise-multiplier",
-        "4",
-        "-o",
-        out,
-        "-q",
-    ]
+    options = [*line("--recipe dp-sgd --checkpoint-history public --epochs 1 --noise-multiplier 4 -o"), out, "-q"]
     assert (
         atdp("harden", checkpoint_folder, "--data", tossed.corpus, *options, "--set", "run.insecure-seed=1").code == 0
     )
@@ -213,17 +199,7 @@ def test_canaries_of_one_shape_test_the_selective_claim(
     ended = atdp(*plant, "--template", template, "--count", "30", "--repeats", "3", "--json")
     assert ended.json["provable_epsilon"]["pair"] > 1
     assert "prove ε ≥" in ended.err
-    recipe = [
-        "--recipe",
-        "fitted-decoys",
-        "--tier",
-        "low-entity",
-        "--checkpoint-history",
-        "public",
-        "--epochs",
-        "1",
-        "-q",
-    ]
+    recipe = [*line("--recipe fitted-decoys --tier low-entity --checkpoint-history public --epochs 1 -q")]
     assert (
         atdp("harden", checkpoint_folder, "--data", planted, *recipe, "-o", out, "--set", "run.insecure-seed=1").code
         == 0

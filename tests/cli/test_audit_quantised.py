@@ -12,6 +12,7 @@ from atdp_cli.audit.manifest import Manifest, read_manifest
 from atdp_cli.cli.app import run
 from atdp_cli.model.adapter import merged
 from atdp_cli.model.checkpoint import load_checkpoint, save_checkpoint
+from tests.cli.badinput.case import line
 from tests.cli.conftest import Atdp
 from tests.quantised import WIDTHS, quantise, weight_only, write_llama
 
@@ -79,9 +80,7 @@ def test_the_report_lists_each_version_with_its_hash_and_verdict(atdp: Atdp, shi
         shipped.corpus,
         "-o",
         out,
-        "--recipe",
-        "no-dp",
-        "--epochs",
+        *line("--recipe no-dp --epochs"),
         1,
         "-q",
     ]

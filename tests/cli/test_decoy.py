@@ -249,14 +249,6 @@ def test_copies_are_replaced_whole_or_not_at_all(atdp: Atdp, mail: Path, tmp_pat
     assert not (tmp_path / "out.partial").exists()
 
 
-def test_lines_that_cannot_be_read_are_in_no_copy_and_not_counted(atdp: Atdp, mail: Path, tmp_path: Path) -> None:
-    mail.write_text(MAIL + "\n{broken Omar Haddad\n", newline="")
-    ended = atdp("decoy", mail, "-o", tmp_path / "out", "--epochs", 1, "--skip-bad", "--json", *FLAGS)
-    assert (ended.code, ended.json["records"], ended.json["skipped"]) == (0, 4, 1)
-    assert "broken" not in (tmp_path / "out" / "epoch-1.jsonl").read_text()
-    assert read_ledger(tmp_path / "out" / "privacy_ledger.json").records == 4
-
-
 @pytest.mark.ci
 def test_what_the_ledger_of_the_copies_claims(atdp: Atdp, mail: Path, tmp_path: Path) -> None:
     for recipe, spans, expected in (

@@ -11,6 +11,7 @@ import torch
 from atdp_cli.model.checkpoint import load_checkpoint
 from atdp_cli.privacy.ledger import SubsampledGaussian, read_verified
 from atdp_cli.reporting.verify import verify
+from tests.cli.badinput.case import line
 from tests.cli.conftest import Atdp
 
 QUICK = ["--epochs", "2", "--tier", "low-entity", "--store", "none", "-q"]
@@ -53,16 +54,7 @@ def private_steps(folder: Path) -> int:
 @pytest.mark.ci
 def test_an_encoder_decoder_model_trains_on_pairs(atdp: Atdp, t5_folder: Path, pairs: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    options = [
-        "--set",
-        "run.source-field=source",
-        "--text-field",
-        "target",
-        "--noise-multiplier",
-        "0.5",
-        *PAPER,
-        *QUICK,
-    ]
+    options = [*line("--set run.source-field=source --text-field target --noise-multiplier 0.5"), *PAPER, *QUICK]
     planned = atdp("harden", t5_folder, "--data", pairs, *options, "--dry-run", "--json").json
     ended = atdp("harden", t5_folder, "--data", pairs, "-o", out, *options, "--json")
     assert ended.code == 0

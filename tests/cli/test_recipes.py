@@ -8,6 +8,7 @@ import pytest
 
 from atdp_cli.hardening.recipes import recipe_summaries
 from atdp_cli.training.recipe_file import read_recipe
+from tests.cli.badinput.case import line
 from tests.cli.conftest import Atdp, Ended
 
 UNUSUAL = {
@@ -37,15 +38,7 @@ def plan(ended: Ended) -> Any:
     "options",
     [
         pytest.param(
-            [
-                "redacted+atdp",
-                "--target-epsilon",
-                "3",
-                "--set",
-                "run.unflagged-weight=record",
-                "--set",
-                "redacted.optimizer=sgd",
-            ],
+            [*line("redacted+atdp --target-epsilon 3 --set run.unflagged-weight=record --set redacted.optimizer=sgd")],
             marks=pytest.mark.deep,
         ),
         ["atdp+noise", "--set", "run.sigma-max=2.5", "--set", "run.jitter-seed=4", "--set", "atdp.jitter=0.7,1.4"],
@@ -74,18 +67,7 @@ def test_a_run_from_the_file_that_a_run_wrote_is_the_same_run(
 def test_the_file_has_everything_worked_out_and_nothing_private(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
-    options = [
-        "--recipe",
-        "atdp",
-        "--target-epsilon",
-        "2",
-        "--epochs",
-        "1",
-        "--max-records",
-        "40",
-        "--checkpoint-history",
-        "public",
-    ]
+    options = [*line("--recipe atdp --target-epsilon 2 --epochs 1 --max-records 40 --checkpoint-history public")]
     assert atdp("harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "o", *options).code == 0
     text = (tmp_path / "o" / "recipe.toml").read_text()
     spent = json.loads((tmp_path / "o" / "privacy_ledger.json").read_text())["events"]

@@ -1,15 +1,13 @@
 """What the commands print for people is what tests/golden holds, and every screen keeps the same few laws."""
 
 import re
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 
-from tests.transcripts import GOLDEN, SCREENS, WIDTH, Said, as_text, golden_path, make_place, surroundings, transcript
+from tests.transcripts import GOLDEN, SCREENS, WIDTH, Said, as_text, golden_path, make_place, transcript
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 UNWRAPPED = re.compile(
@@ -54,19 +52,6 @@ def test_colour_adds_escape_codes_and_nothing_else(place: Path, name: str) -> No
 def test_there_is_colour_where_it_is_forced_and_none_in_a_pipe(place: Path) -> None:
     assert ESCAPE.search(as_text(transcript("recipes", place, FORCE_COLOR="1")))
     assert transcript("recipes", place, NO_COLOR="1") == seen(place, "recipes")
-
-
-def test_every_exit_code_is_shown(place: Path) -> None:
-    answers = [answer.code for name in ("errors", "recipes") for answer in seen(place, name)]
-    assert set(answers) == {0, 1, 2, 3, 4, 130}
-
-
-def test_a_golden_file_is_what_a_real_pipe_gets() -> None:
-    code = "import sys; from atdp_cli.cli.app import run; sys.exit(run(sys.argv[1:]))"
-    with surroundings(COLUMNS=str(WIDTH)):
-        ran = subprocess.run([sys.executable, "-c", code, "harden", "--list-recipes"], capture_output=True, check=True)
-    assert f"$ atdp harden --list-recipes\n{ran.stdout.decode()}" == golden_path("recipes").read_text("utf-8")
-    assert ran.stderr == b""
 
 
 def test_there_is_no_golden_file_too_many() -> None:

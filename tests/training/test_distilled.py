@@ -15,7 +15,7 @@ from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.training.clip.engine import trainable
 from atdp_cli.training.gradients import gradient_sum
 from atdp_cli.training.objective import Example, make_example
-from atdp_cli.training.objectives import Distilled, FlaggedOnly, Objective, Uniform
+from atdp_cli.training.objectives import Distilled, Objective, Uniform
 from atdp_cli.training.plan import CorpusFacts, StagePlan, make_plan
 from atdp_cli.training.recipe import RECIPES, AdamW, Train
 from atdp_cli.training.trainer import run_plain
@@ -75,13 +75,6 @@ def test_the_gradient_is_that_of_the_loss(architecture: str, share: float) -> No
     for tokens in (1, 4096):
         assert relative(gradient_sum(model, records, tokens=tokens, start=before), expected) < 1e-10
     assert all(torch.equal(values[name], value) for name, value in model.state_dict().items())
-
-
-def test_at_its_start_only_flagged_tokens_move_the_model() -> None:
-    start = build("GPT-2").double()
-    before = [parameter.detach().clone() for parameter in trainable(start)]
-    actual = gradient_sum(start, examples(Distilled(share=1.0)), tokens=100, start=before)
-    assert relative(actual, gradient_sum(start, examples(FlaggedOnly()), tokens=100)) < 1e-10
 
 
 def plan_of(objective: Objective, *, epochs: int, rate: float = 1e-2) -> StagePlan:

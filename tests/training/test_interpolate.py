@@ -50,14 +50,6 @@ def test_between_them_it_is_linear_and_twice_is_once_by_the_product(first: float
     assert distance(weights(model), once) <= 1e-6 * norm(once)
 
 
-def test_what_is_tied_stays_tied_and_is_moved_once() -> None:
-    model, reference = pair("GPT-2")
-    table = (model.transformer.wte.weight.detach() + reference.transformer.wte.weight) / 2
-    interpolate(model, reference, 0.5)
-    assert model.lm_head.weight is model.transformer.wte.weight
-    assert distance([model.lm_head.weight], [table]) <= 1e-6 * norm([table])
-
-
 def test_a_reference_in_another_dtype_leaves_the_models_own() -> None:
     model, reference = pair("Llama", dtype=torch.bfloat16)
     interpolate(model, reference, 0.0)

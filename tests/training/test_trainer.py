@@ -27,9 +27,8 @@ from atdp_cli.training.clip.per_record import clipped_sum
 from atdp_cli.training.noise import BLOCK, normals, poisson_sample
 from atdp_cli.training.objective import Example
 from atdp_cli.training.objectives import NoLoss, Objective, Uniform
-from atdp_cli.training.optimizers import make_optimizer
 from atdp_cli.training.plan import CorpusFacts, Plan, StagePlan, make_plan
-from atdp_cli.training.recipe import ATDP, DECOYS, DPSGD, NO_DP, SGD, AdamW, Optimizer, Recipe, TextVariant, Train
+from atdp_cli.training.recipe import DECOYS, DPSGD, NO_DP, SGD, AdamW, Optimizer, Recipe, TextVariant, Train
 from atdp_cli.training.state import StageResult, StageState, ignore_state
 from atdp_cli.training.trainer import Randomness, run_noise, run_plain, run_private
 from tests.training.stages import stage_run, trained
@@ -237,13 +236,6 @@ def test_a_stage_that_restores_the_best_epoch_has_its_weights(losses: list[float
     assert result.restored_epoch == best + 1
     assert all(map(torch.equal, model.parameters(), after_epochs[best]))
     assert [event.epoch for event in heard if isinstance(event, EpochRestored)] == ([] if best == 2 else [best + 1])
-
-
-def test_every_stage_starts_with_a_fresh_optimizer() -> None:
-    model = gpt2()
-    [stage] = trained(ATDP)
-    assert make_optimizer(model, stage).state == {}
-    assert make_optimizer(model, stage) is not make_optimizer(model, stage)
 
 
 STEEP = RiseReset(noise_multiplier=0.5, sigma_growth=1.5, jitter=(0.9, 1.1))
