@@ -66,17 +66,15 @@ def server() -> "multiprocessing.context.ForkServerContext":
 
 
 def started(
-    arguments: Sequence[object], folder: Path, *, beside: Path | None = None, room: int | None = None
+    arguments: Sequence[object], folder: Path, *, room: int | None = None
 ) -> "multiprocessing.process.BaseProcess":
     """A run that writes `out` in a folder.
 
     Args:
-        beside: Where its witness is and what it says; None for the same folder.
         room: No file may become larger, in bytes.
     """
     line = [str(argument) for argument in arguments] + ["-o", str(folder / OUT)]
-    said = beside or folder
-    process = server().Process(target=run_here, args=(line, str(said / "witness"), str(said / "log"), room))
+    process = server().Process(target=run_here, args=(line, str(folder / "witness"), str(folder / "log"), room))
     process.start()
     return process
 

@@ -40,13 +40,9 @@ def command(checkpoint: Path, corpus: Path, spans: Path, *more: object) -> list[
     return ["harden", checkpoint, *data, *steps, "--set", "run.checkpoint-every=1e-4", "-q", *more]
 
 
-def check_done(folder: Path, kills: int, *, limit: float | None = None, beside: Path | None = None) -> None:
-    """What must hold at the end.
-
-    Args:
-        beside: Where the witness is; None for the same folder.
-    """
-    out, private, witness = folder / OUT, folder / f"{OUT}.private", (beside or folder) / "witness"
+def check_done(folder: Path, kills: int, *, limit: float | None = None) -> None:
+    """What must hold at the end."""
+    out, private, witness = folder / OUT, folder / f"{OUT}.private", folder / "witness"
     assert {path.name for path in folder.iterdir()} - {"witness", "log"} == {OUT, f"{OUT}.private"}
     assert {path.name for path in out.iterdir()} == OUTPUT_FILES
     assert {path.name for path in private.iterdir()} == PRIVATE_FILES
