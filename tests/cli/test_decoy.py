@@ -44,11 +44,7 @@ def token_ids(examples: Sequence[Example]) -> list[list[list[int]]]:
 @pytest.mark.ci
 @pytest.mark.parametrize(
     "decoys",
-    [
-        ("fitted-decoys", ("--target-epsilon", 3)),
-        ("fitted-decoys", ("--decoy-equality", "record")),
-        ("decoys", ()),
-    ],
+    [("fitted-decoys", ("--target-epsilon", 3)), ("fitted-decoys", ("--decoy-equality", "record")), ("decoys", ())],
 )
 def test_with_one_stream_the_copies_are_what_harden_reads(  # noqa: PLR0917 - fixtures
     atdp: Atdp,
@@ -258,14 +254,7 @@ def test_what_the_ledger_of_the_copies_claims(atdp: Atdp, mail: Path, tmp_path: 
     ):
         listed = tmp_path / "spans.jsonl"
         assert atdp("detect", mail, "-o", listed, "--force", "--store", "none").code == 0
-        given = (
-            ("--spans", listed)
-            if spans
-            else (
-                "--store",
-                "none",
-            )
-        )
+        given = ("--spans", listed) if spans else ("--store", "none")
         ended = atdp(
             "decoy", mail, "-o", tmp_path / "out", "--epochs", 1, "--recipe", recipe, "--force", "--json", *given
         )

@@ -215,11 +215,7 @@ def test_the_commands_that_a_review_names_have_the_settings_of_its_detector(
 ) -> None:
     corpus, path = tmp_path / "chat.txt", tmp_path / "q.jsonl"
     corpus.write_text("ZORG: Emma Clarke is here since 1956\nZORG: Maria lives in Berlin\n")
-    options = [
-        "--exclude",
-        "DATE,GPE",
-        *map(str, detector(tmp_path, speaker_labels=["ZORG"], min_confidence=0.5)),
-    ]
+    options = ["--exclude", "DATE,GPE", *map(str, detector(tmp_path, speaker_labels=["ZORG"], min_confidence=0.5))]
     assert atdp("detect", corpus, *LOW, *options, "--review", path, "--set", "run.review-share=1").code == 0
     ended = answer(path, typed="m lives\nk\n" * 9)
     commands = [line.split() for line in ended.err.splitlines() if line.startswith(("  atdp detect", "  atdp harden"))]
@@ -244,11 +240,7 @@ def test_a_killed_review_loses_only_the_sentence_at_hand(queue: Path) -> None:
     names = sorted(queue.parent.iterdir())
     for end, expected in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)):
         running = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"COLUMNS": "80"},
+            command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"COLUMNS": "80"}
         )
         assert running.stdin is not None
         assert running.stderr is not None

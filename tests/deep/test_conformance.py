@@ -177,20 +177,7 @@ def test_a_mutation_of_the_source_ends_the_run(inputs: Path, tmp_path: Path, mut
 
 @pytest.mark.deep
 @pytest.mark.parametrize("recipe", [ATDP, FITTED], ids=" ".join)
-@pytest.mark.parametrize(
-    ("processes", "more"),
-    [
-        (1, ()),
-        (2, ()),
-        (
-            2,
-            (
-                "--set",
-                "run.shard-model=true",
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("processes", "more"), [(1, ()), (2, ()), (2, ("--set", "run.shard-model=true"))])
 def test_the_source_as_it_is_does_not(
     inputs: Path, tmp_path: Path, recipe: Sequence[str], processes: int, more: Sequence[str]
 ) -> None:

@@ -7,14 +7,7 @@ import pytest
 
 from atdp_cli.audit.manifest import Manifest, PlantedCanary, read_manifest
 from atdp_cli.privacy.journal import open_journal, read_journal, spend
-from atdp_cli.privacy.ledger import (
-    DeclaredTraining,
-    DecoyedText,
-    PlainTraining,
-    ReadModel,
-    read_verified,
-    write_ledger,
-)
+from atdp_cli.privacy.ledger import DeclaredTraining, DecoyedText, PlainTraining, ReadModel, read_verified, write_ledger
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.reporting.card import render_card
 from atdp_cli.reporting.ci.baseline import make_baseline, new_failures, read_baseline

@@ -58,9 +58,7 @@ FILES: dict[str, tuple[Callable[[Path], object], Callable[[Path], str | bytes]]]
     ),
     "a model's name that clears the screen": (
         read_baseline,
-        lambda _: json.dumps(
-            {"schema_version": 1, "kind": "atdp-audit-baseline", "models": {CLEARS_THE_SCREEN: {}}},
-        ),
+        lambda _: json.dumps({"schema_version": 1, "kind": "atdp-audit-baseline", "models": {CLEARS_THE_SCREEN: {}}}),
     ),
     "a report of a kind that is a list": (read_report, lambda _: reported(kind=[])),
     "a report without a guarantee end to end": (read_report, lambda _: reported(guarantees=[])),

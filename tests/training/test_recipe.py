@@ -130,10 +130,7 @@ def test_set_names_a_stage() -> None:
     assert [stage.optimizer.learning_rate for stage in trained(actual)] == [0.1, 5e-4]
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["epochs=3", "atdp.epochs", "nobody.epochs=3", ".epochs=3", "atdp.=3"],
-)
+@pytest.mark.parametrize("text", ["epochs=3", "atdp.epochs", "nobody.epochs=3", ".epochs=3", "atdp.=3"])
 def test_a_setting_that_names_nothing_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--set"):
         parse_setting(ATDP, text)

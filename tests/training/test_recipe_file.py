@@ -37,13 +37,7 @@ from atdp_cli.training.recipe import (
     Train,
     parse_recipe,
 )
-from atdp_cli.training.recipe_file import (
-    RecipeFile,
-    load_recipe,
-    read_recipe,
-    recipe_text,
-    write_recipe,
-)
+from atdp_cli.training.recipe_file import RecipeFile, load_recipe, read_recipe, recipe_text, write_recipe
 
 POSITIVE = st.floats(min_value=0, exclude_min=True, allow_nan=False, allow_infinity=False)
 NOISE = st.floats(min_value=0, max_value=LARGEST_NOISE, exclude_min=True)
@@ -69,11 +63,7 @@ def rising(draw: st.DrawFn) -> RiseReset:
 OBJECTIVES = st.one_of(
     st.just(Uniform()),
     st.just(FlaggedOnly()),
-    st.builds(
-        Weighted,
-        unflagged_weight=SHARES | st.sampled_from(["record"]),
-        target_share=FRACTIONS,
-    ),
+    st.builds(Weighted, unflagged_weight=SHARES | st.sampled_from(["record"]), target_share=FRACTIONS),
     st.just(Anchored()),
     st.builds(Distilled, share=st.floats(min_value=0, max_value=1, exclude_min=True)),
     st.builds(Interpolate, beta=SHARES | st.floats(-4, 0)),
@@ -196,11 +186,7 @@ WRONG = {
     "missing key": ("noise_multiplier = 1.0\n", "", "mechanism: schedule: the key 'noise_multiplier' is missing"),
     "a fraction of an epoch": ("epochs = 3", "epochs = 2.5", "epochs: Input should be a valid int"),
     "no such text": ('text = "raw"', 'text = "rew"', "(atdp): text: Input should be 'raw', 'redacted' or 'decoy'"),
-    "out of range": (
-        "clip_norm = 0.1",
-        "clip_norm = -1",
-        "stage 2 (atdp): mechanism: clip_norm is -1. Choose a num",
-    ),
+    "out of range": ("clip_norm = 0.1", "clip_norm = -1", "stage 2 (atdp): mechanism: clip_norm is -1. Choose a num"),
     "a stage without protection": (
         'kind = "uniform"',
         'kind = "no-loss"',

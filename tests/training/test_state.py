@@ -31,10 +31,7 @@ from tests.training.test_clipping import CLIP, example, gpt2
 
 RECORDS, EPOCHS, STEPS = 10, 3, 9
 EXAMPLES = [example(5, seed=seed) for seed in range(RECORDS)]
-OPTIMIZERS: dict[str, Optimizer] = {
-    "adamw": AdamW(learning_rate=1e-2),
-    "sgd": SGD(learning_rate=0.5, weight_decay=0.1),
-}
+OPTIMIZERS: dict[str, Optimizer] = {"adamw": AdamW(learning_rate=1e-2), "sgd": SGD(learning_rate=0.5, weight_decay=0.1)}
 
 
 class BrokenOffError(Exception):

@@ -70,13 +70,7 @@ def streams(seed: int = 0) -> Randomness:
 
 
 def run(
-    model: Any,
-    examples: list[Example],
-    recipe: Recipe,
-    path: Path,
-    *,
-    seed: int = 0,
-    engine: Any = clipped_sum,
+    model: Any, examples: list[Example], recipe: Recipe, path: Path, *, seed: int = 0, engine: Any = clipped_sum
 ) -> StageResult:
     with open_journal(path) as journal:
         return run_private(

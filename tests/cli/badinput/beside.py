@@ -74,9 +74,7 @@ CASES = (
     Case("store without .private", line("detect corpus.txt --store found"), "--store found does not end in .private"),
     *cases(
         detected("corpus.txt", "--deny", "deny.txt"),
-        {
-            "list a link to itself": ("deny.txt does not exist", link("deny.txt", "deny.txt")),
-        },
+        {"list a link to itself": ("deny.txt does not exist", link("deny.txt", "deny.txt"))},
     ),
     *cases(
         detected("corpus.txt", "--allow", "allow.txt"),
@@ -84,7 +82,7 @@ CASES = (
             "list with an expression too large": (
                 "allow.txt: line 1 is not a valid regular expression",
                 write("allow.txt", "/a{99999999999}/\n"),
-            ),
+            )
         },
     ),
     *cases(

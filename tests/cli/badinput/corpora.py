@@ -58,19 +58,14 @@ CASES = (
         "c.txt holds a single record",
         write("c.txt", b"\0" * 100),
     ),
-    *cases(
-        detected("c.jsonl"),
-        {
-            "JSON Lines nested 100,000 deep": (NO_JSON, write("c.jsonl", "[" * 100_000 + "\n")),
-        },
-    ),
+    *cases(detected("c.jsonl"), {"JSON Lines nested 100,000 deep": (NO_JSON, write("c.jsonl", "[" * 100_000 + "\n"))}),
     *cases(
         detected("c.csv"),
         {
             "CSV with a quote that stays open": (
                 "c.csv: a quote in the row that begins on line 2 is",
                 write("c.csv", f'text\n"{SECRET}\n' + "a\n" * 50),
-            ),
+            )
         },
     ),
     *cases(
@@ -82,7 +77,7 @@ CASES = (
                     parquet(text=["a"]),
                     lambda place: (place / "c.parquet").write_bytes((place / "c.parquet").read_bytes()[:-9]),
                 ),
-            ),
+            )
         },
     ),
     Case("corpus a folder", detected("model"), "model is a folder"),

@@ -47,11 +47,7 @@ CASES = (
     Case("budget without noise", (*HARDEN, *line("--recipe no-dp+atdp --max-epsilon 50")), "trains without noise"),
     Case("budget of the default", (*HARDEN, "--max-epsilon", "9"), "as --recipe atdp"),
     Case("noise that protects nothing", (*ATDP, "--noise-multiplier", "0.0001"), "it protects nothing"),
-    Case(
-        "dtype unknown",
-        (*HARDEN, "--set", "run.save-dtype=int4"),
-        "that it does not take. Choose 'float32'",
-    ),
+    Case("dtype unknown", (*HARDEN, "--set", "run.save-dtype=int4"), "that it does not take. Choose 'float32'"),
     Case("unit without a field", (*HARDEN, "--privacy-unit", "user"), "unit"),
     Case(
         "users over two files",

@@ -8,14 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.training.clip import ghost
-from atdp_cli.training.clip.batches import (
-    MAX_PADDING,
-    MIN_WIDTH,
-    PhysicalBatch,
-    padded_width,
-    split,
-    split_by_length,
-)
+from atdp_cli.training.clip.batches import MAX_PADDING, MIN_WIDTH, PhysicalBatch, padded_width, split, split_by_length
 from atdp_cli.training.clip.ghost import capture
 from atdp_cli.training.clip.ghost_norm import add_weighted
 from atdp_cli.training.clip.layer_rules import trained_layers
