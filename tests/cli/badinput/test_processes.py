@@ -72,7 +72,6 @@ def sparse(name: str, size: int) -> Make:
     return make
 
 
-DETECT = ("detect", "--store", "none")
 REDACT = line("redact -o o.txt --spans spans.jsonl")
 HARDEN = line("harden model -o out --store none --data")
 SHORT_LINES = (SECRET.encode() + b" is so.\n") * 1000
@@ -126,10 +125,6 @@ LARGE = (
         "c.txt.zst unpacks to more than 200 times its size",
         packed("c.txt.zst", SHORT_LINES * 500, 1 << 28),
     ),
-    Case("a corpus without end", (*REDACT, "/dev/zero"), "/dev/zero is not a regular file"),
-    Case("a list without end", (*DETECT, "corpus.txt", "--deny", "/dev/zero"), "/dev/zero is not a regular file"),
-    Case("spans without end", line("redact corpus.txt -o o.txt --spans /dev/zero"), "/dev/zero is not a regular file"),
-    Case("a queue without end", line("review /dev/zero"), "/dev/zero is not a regular file"),
     Case(
         "a configuration of ten gigabytes",
         (*HARDEN, "corpus.txt"),
