@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import openai
 import pytest
 
 from atdp_cli.detection.crosscheck import client as llm
-from atdp_cli.detection.crosscheck.client import Patience
 from tests.cli.conftest import Atdp, detector
 from tests.llmserver import NO, YES, Reply, chat_server
 
@@ -22,7 +22,8 @@ LOW = ("--tier", "low-entity")
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short pauses, and no key or server of whoever runs the tests."""
-    monkeypatch.setattr(llm, "PATIENCE", Patience(timeout=5.0, attempts=2, back_off=0.01))
+    monkeypatch.setattr(llm, "RETRIES", 1)
+    monkeypatch.setattr(openai._base_client, "INITIAL_RETRY_DELAY", 0.01)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 

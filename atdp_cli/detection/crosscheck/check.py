@@ -42,7 +42,7 @@ class Answers:
         self._answers: dict[bytes, bool] = {}
 
     def get(self, text: str) -> bool | None:
-        """The answer, or None where there is none yet.
+        """Return the answer, or None if there is none yet.
 
         Raises:
             RunError: The file cannot be read.
@@ -54,7 +54,7 @@ class Answers:
         return None if answer is None else bool(answer)
 
     def put(self, text: str, answer: bool) -> None:
-        """Keep an answer, for good before this returns; one that comes after the end of the run is dropped.
+        """Keep an answer; it is on disk when this returns. An answer after the end of the run is dropped.
 
         Raises:
             RunError: The file cannot be written.
@@ -68,7 +68,7 @@ class Answers:
 
 @contextmanager
 def opened_answers(folder: Path | None, *scope: object) -> Iterator[Answers]:
-    """The answers kept in a private folder, which is made where it is missing; without one, for this run only.
+    """Open the answers in a private folder, which is created if needed. Without a folder they last for this run.
 
     Args:
         folder: A folder that only its owner may read.
@@ -96,54 +96,40 @@ def _refuse(file: Path, reason: str) -> None:
     )
 
 
-Wait = Callable[[float], None]
-"""Sleeps so many seconds; raises `StoppedError` as soon as the work has ended."""
+Answer = bool | None
+"""Whether a text has something sensitive left; None for an answer that nobody can read."""
 
-Job = Callable[[Wait], bool | None]
-"""Answers a question, or says by None that there is no answer."""
+Ask = Callable[[str], Answer]
+"""Asks about one text."""
 
-SubmitJob = Callable[[Job], "Future[bool | None]"]
+Job = Callable[[], Answer]
+"""Answers a question."""
+
+SubmitJob = Callable[[Job], "Future[Answer]"]
 """Hands a job to the threads."""
-
-
-class StoppedError(Exception):
-    """The work has ended while a job was waiting or before it began."""
 
 
 @contextmanager
 def thread_pool(size: int) -> Iterator[SubmitJob]:
-    """Threads that do the jobs handed to them until the block ends or a job fails.
-
-    The first failure stops all jobs that have not begun or that wait, and is what the block raises, whichever
-    job's result it was looking at. When the block ends, jobs in progress are left behind.
+    """Run jobs in threads until the block ends. Jobs in progress are then abandoned.
 
     Args:
         size: How many jobs run at once.
     """
     # ThreadPoolExecutor would make the process wait at its end for every request that is on its way.
-    stop, failures = threading.Event(), list[BaseException]()
-    jobs: SimpleQueue[tuple[Job, Future[bool | None]] | None] = SimpleQueue()
-
-    def wait(seconds: float) -> None:
-        if stop.wait(seconds):
-            raise StoppedError
+    ended = threading.Event()
+    jobs: SimpleQueue[tuple[Job, Future[Answer]] | None] = SimpleQueue()
 
     def work() -> None:
-        while (submitted := jobs.get()) is not None:
+        while (submitted := jobs.get()) is not None and not ended.is_set():
             job, future = submitted
             try:
-                wait(0)
-                result = job(wait)
+                future.set_result(job())
             except BaseException as error:
-                if not stop.is_set():
-                    failures.append(error)
-                    stop.set()
                 future.set_exception(error)
-            else:
-                future.set_result(result)
 
-    def submit(job: Job) -> "Future[bool | None]":
-        future: Future[bool | None] = Future()
+    def submit(job: Job) -> "Future[Answer]":
+        future: Future[Answer] = Future()
         jobs.put((job, future))
         return future
 
@@ -151,10 +137,8 @@ def thread_pool(size: int) -> Iterator[SubmitJob]:
         threading.Thread(target=work, daemon=True).start()
     try:
         yield submit
-    except StoppedError:
-        raise failures[0] from None
     finally:
-        stop.set()
+        ended.set()
         for _ in range(size):
             jobs.put(None)
 
@@ -170,16 +154,10 @@ LOOK_AHEAD = 256
 LONGEST = 4_000
 """The most characters of a sentence that are asked about at once; models have a largest context."""
 
-Answer = bool | None
-"""Whether a text has something sensitive left; None for an answer that nobody can read."""
-
-Ask = Callable[[str, Wait], Answer]
-"""Asks about one text; waits between two attempts by the function it is given."""
-
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked about a sentence.
+    """A question about a sentence.
 
     Attributes:
         place: The sentence, without the white space around it.
@@ -203,7 +181,7 @@ def crosscheck(
     allow: Sequence[Pattern] = (),
     dispute: bool = False,
 ) -> Iterator[Detection]:
-    """The detections, in order, with every sentence flagged about which the model disagrees.
+    """Flag every sentence about which the model disagrees with the detector. Detections stay in order.
 
     Masked, the model sees a sentence with placeholders over its spans, and disagrees where it finds something
     sensitive in the rest. Otherwise it sees the sentence itself, and disagrees where its answer is another than
@@ -240,7 +218,7 @@ def crosscheck(
 
 
 def questions(detection: Detection, tier: Tier, *, masked: bool, allow: Sequence[Pattern] = ()) -> Iterator[Question]:
-    """What there is to ask about a record; nothing of a sentence with no letter or digit that is still open.
+    """Yield the questions about a record. A sentence is left out if all its letters and digits are settled.
 
     Spans, placeholders and what people allow are settled.
     """
@@ -316,13 +294,13 @@ class _Inquiry:
             future.set_result(answer)
             return future
         self.counts.asked += 1
-        self.open[digest] = future = self.submit(lambda wait: self._asked(text, digest, wait))
+        self.open[digest] = future = self.submit(lambda: self._asked(text, digest))
         return future
 
-    def _asked(self, text: str, digest: bytes, wait: Wait) -> Answer:
-        answer = self.ask(text, wait)
+    def _asked(self, text: str, digest: bytes) -> Answer:
+        answer = self.ask(text)
         if answer is None:
-            answer = self.ask(text, wait)
+            answer = self.ask(text)
         if answer is not None:
             self.answers.put(text, answer)
             del self.open[digest]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from atdp_cli.detection.crosscheck.check import Answer, Ask, Wait
+from atdp_cli.detection.crosscheck.check import Answer, Ask
 from atdp_cli.errors import RunError, UsageError
 
 PROMPT_VERSION = 1
@@ -41,14 +41,12 @@ _THOUGHT, _THOUGHT_ENDS = "<think>", "</think>"
 
 _FIRST_WORD = re.compile(r"\W*(yes|no|true|false)\b", re.IGNORECASE)
 
-_TRANSIENT = frozenset({408, 409, 425, 429})
-
 _SETTINGS: dict[str, Any] = {"temperature": 0, "response_format": {"type": "json_object"}}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """Who is asked.
+    """A server and the model to ask there.
 
     Attributes:
         model: The model's name at the server.
@@ -61,24 +59,12 @@ class Server:
     key: str = field(repr=False)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Patience:
-    """How long to wait for a server.
+TIMEOUT = 60.0
+"""Seconds for one request."""
 
-    Attributes:
-        timeout: Seconds for one request.
-        attempts: How often to try before giving up.
-        back_off: Seconds before the second attempt; they double with each.
-        longest: The most seconds between two attempts, also where the server names a time.
-    """
-
-    timeout: float = 60.0
-    attempts: int = 6
-    back_off: float = 1.0
-    longest: float = 60.0
-
-
-PATIENCE = Patience()
+RETRIES = 5
+"""How often the client asks again where a server is silent, busy (429) or fails (500 and above); it waits longer each
+time, or as long as the server says."""
 
 
 def require_client() -> None:
@@ -93,8 +79,10 @@ def require_client() -> None:
 
 
 @contextmanager
-def opened_server(server: Server, *, masked: bool, patience: Patience | None = None) -> Iterator[Ask]:
-    """A function that asks the server about one text, whatever thread calls it.
+def opened_server(server: Server, *, masked: bool) -> Iterator[Ask]:
+    """Give a function that asks the server about one text. Any thread may call it.
+
+    What the server does not accept of the settings is left out of all further requests.
 
     Raises:
         RunError: From that function: the server cannot be reached, refuses, or is no compatible server. The
@@ -102,21 +90,43 @@ def opened_server(server: Server, *, masked: bool, patience: Patience | None = N
     """
     import openai
 
-    patient = patience or PATIENCE
     # A redirect would take the text to a server that nobody named.
     transport = openai.DefaultHttpxClient(follow_redirects=False)
     client = openai.OpenAI(
-        api_key=server.key, base_url=server.url, timeout=patient.timeout, max_retries=0, http_client=transport
+        api_key=server.key, base_url=server.url, timeout=TIMEOUT, max_retries=RETRIES, http_client=transport
     )
+    prompt, accepted = MASKED_PROMPT if masked else UNMASKED_PROMPT, _SETTINGS
+
+    def ask(text: str) -> Answer:
+        nonlocal accepted
+        messages = [
+            {"role": "system", "content": prompt},
+            {"role": "user", "content": json.dumps({"text": text}, ensure_ascii=False)},
+        ]
+        while True:
+            settings = accepted
+            try:
+                return parsed(_content(create(model=server.model, messages=messages, **settings), server))
+            except openai.APIStatusError as error:
+                if (fewer := _accepted(settings, error)) is not None:
+                    accepted = fewer
+                    continue
+                if error.code == "content_filter":
+                    return None
+                raise _refused(server, error.status_code) from None
+            except openai.APIConnectionError as error:
+                raise _silent(server, timed_out=isinstance(error, openai.APITimeoutError)) from None
+            except (openai.OpenAIError, ValueError):
+                raise _foreign(server) from None
+
     with client:
         # Taken here: the client loads its parts on first use, which threads shall not do at once.
-        create = client.chat.completions.create
-        conversation = _Conversation(create, server, MASKED_PROMPT if masked else UNMASKED_PROMPT, patient)
-        yield conversation.ask
+        create: Any = client.chat.completions.create
+        yield ask
 
 
 def parsed(reply: str) -> Answer:
-    """The answer in a reply; None for one that is neither yes nor no, or both.
+    """Read the answer in a reply: None if it is neither yes nor no, or both.
 
     >>> parsed('{"sensitive": true}'), parsed("No, nothing."), parsed("I cannot say.")
     (True, False, None)
@@ -147,46 +157,6 @@ def _in_object(source: str) -> Answer:
     return answer if isinstance(answer, bool) else None
 
 
-class _Conversation:
-    """The requests of one run; what the model does not accept is left out of all further ones."""
-
-    def __init__(self, create: Any, server: Server, prompt: str, patience: Patience) -> None:
-        self._create, self._server, self._prompt, self._patience = create, server, prompt, patience
-        self._settings = _SETTINGS
-
-    def ask(self, text: str, wait: Wait) -> Answer:
-        import openai
-
-        pause, attempt = self._patience.back_off, 1
-        while True:
-            settings = self._settings
-            try:
-                return parsed(_content(self._request(text, settings), self._server))
-            except openai.APIStatusError as error:
-                if (fewer := _accepted(settings, error)) is not None:
-                    self._settings = fewer
-                    continue
-                if error.code == "content_filter":
-                    return None
-                if not _transient(error.status_code) or attempt == self._patience.attempts:
-                    raise _refused(self._server, error.status_code) from None
-                wait(min(max(pause, _asked_to_wait(error)), self._patience.longest))
-            except openai.APIConnectionError as error:
-                if attempt == self._patience.attempts:
-                    raise _silent(self._server, timed_out=isinstance(error, openai.APITimeoutError)) from None
-                wait(min(pause, self._patience.longest))
-            except (openai.OpenAIError, ValueError):
-                raise _foreign(self._server) from None
-            pause, attempt = 2 * pause, attempt + 1
-
-    def _request(self, text: str, settings: dict[str, Any]) -> Any:
-        messages = [
-            {"role": "system", "content": self._prompt},
-            {"role": "user", "content": json.dumps({"text": text}, ensure_ascii=False)},
-        ]
-        return self._create(model=self._server.model, messages=messages, **settings)
-
-
 def _content(completion: Any, server: Server) -> str:
     """What the model said; nothing where it refused."""
     choices = getattr(completion, "choices", None)
@@ -204,18 +174,6 @@ def _accepted(settings: dict[str, Any], error: Any) -> dict[str, Any] | None:
     complaint = f"{error.param} {error.message} {error.body}"
     refused = next((name for name in settings if name in complaint), None)
     return None if refused is None else {name: value for name, value in settings.items() if name != refused}
-
-
-def _transient(status: int) -> bool:
-    return status in _TRANSIENT or status >= 500
-
-
-def _asked_to_wait(error: Any) -> float:
-    """Seconds that the server asks for."""
-    try:
-        return float(error.response.headers.get("retry-after", "0"))
-    except ValueError:
-        return 0.0
 
 
 _KEPT = "Then run the same command again: where answers are kept, only the rest is asked."
@@ -236,7 +194,7 @@ def _refused(server: Server, status: int) -> RunError:
         case 429:
             problem, remedy = "does not accept more requests", f"Wait, or raise the limit. {_KEPT}"
         case _:
-            problem = "fails" if _transient(status) else "does not take the request"
+            problem = "fails" if status >= 500 else "does not take the request"
             remedy = f"Look at its log. {_KEPT}"
     return RunError(f"The server at {server.url} {problem} ({status}).", remedy)
 

@@ -34,7 +34,7 @@ def cross_checked(
     allow: Sequence[Pattern] = (),
     folder: Path | None = None,
 ) -> Iterator[Detection]:
-    """The detections after `crosscheck`; options, key and client are checked at once.
+    """Cross-check the detections. Options, key and client are checked before the first one.
 
     Args:
         detections: What the detector found.
@@ -72,7 +72,7 @@ def cross_checked(
 
 
 def check_crosscheck(check: CrosscheckSettings | None, *, queue: bool = False, spans: bool = False) -> None:
-    """Refuse what cannot be done, before anything is read.
+    """Check the cross-check's options before anything is read.
 
     Args:
         check: Whom to ask, if anybody.
@@ -98,13 +98,13 @@ def check_crosscheck(check: CrosscheckSettings | None, *, queue: bool = False, s
 
 
 def public_name(check: CrosscheckSettings) -> str:
-    """The model's name for what is published; of a path only its last part."""
+    """Return the model's name as it is published: only the last part of a path."""
     is_path = check.model.startswith(("/", ".", "~")) or "\\" in check.model
     return re.split(r"[\\/]", check.model.rstrip("\\/"))[-1] if is_path else check.model
 
 
 def server_of(check: CrosscheckSettings) -> Server:
-    """The server with its key.
+    """Return the server with its key.
 
     Raises:
         UsageError: No key for a server that needs one, a bad URL, or the client is not installed.

@@ -3,27 +3,29 @@
 import json
 import time
 
+import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from atdp_cli.detection.crosscheck import client
 from atdp_cli.detection.crosscheck.check import Answer
-from atdp_cli.detection.crosscheck.client import Patience, Server, opened_server, parsed
+from atdp_cli.detection.crosscheck.client import Server, opened_server, parsed
 from atdp_cli.errors import RunError
 from tests.llmserver import NO, YES, ChatServer, Reply, Request, always, chat_server
 
-HASTY = Patience(timeout=5.0, attempts=3, back_off=0.01, longest=0.02)
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two further attempts, without a pause."""
+    monkeypatch.setattr(client, "RETRIES", 2)
+    monkeypatch.setattr(openai._base_client, "INITIAL_RETRY_DELAY", 0.01)
 
 
-def asking(server: ChatServer, text: str = "hello there", patience: Patience = HASTY) -> Answer:
+def asking(server: ChatServer, text: str = "hello there") -> Answer:
     """The answer about one text."""
-
-    def wait(seconds: float) -> None:
-        time.sleep(seconds)
-
-    known = Server(model="tiny", url=server.url, key="sk-secret")
-    with opened_server(known, masked=True, patience=patience) as ask:
-        return ask(text, wait)
+    with opened_server(Server(model="tiny", url=server.url, key="sk-secret"), masked=True) as ask:
+        return ask(text)
 
 
 @pytest.mark.parametrize(
@@ -60,23 +62,20 @@ def test_what_passes_is_tried_again(failing: Reply) -> None:
     assert len(server.requests) == 3
 
 
-def test_a_time_out_is_tried_again() -> None:
+def test_a_time_out_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "TIMEOUT", 0.15)
     with chat_server(lambda number, request: Reply(content=YES, delay=0.4 if number == 1 else 0.0)) as server:
-        assert asking(server, patience=Patience(timeout=0.15, attempts=2, back_off=0.01)) is True
+        assert asking(server) is True
     assert len(server.requests) == 2
 
 
-def test_pauses_double_and_the_server_may_ask_for_longer_ones() -> None:
-    pauses: list[float] = []
-    failing = {1: Reply(status=500), 2: Reply(status=429, headers={"Retry-After": "7"}), 3: Reply(status=500)}
-    failing[4] = Reply(status=503, headers={"Retry-After": "900"})
-    patience = Patience(timeout=5.0, attempts=5, back_off=1.0, longest=60.0)
-    with (
-        chat_server(lambda number, request: failing.get(number, NO)) as server,
-        opened_server(Server(model="m", url=server.url, key="k"), masked=True, patience=patience) as ask,
-    ):
-        assert ask("text", pauses.append) is False
-    assert pauses == [1.0, 7.0, 4.0, 60.0]
+def test_the_server_may_ask_for_a_pause() -> None:
+    busy = Reply(status=429, headers={"Retry-After": "1"})
+    with chat_server(lambda number, request: busy if number == 1 else NO) as server:
+        started = time.monotonic()
+        assert asking(server) is False
+        assert 1 <= time.monotonic() - started < 5
+    assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize(
@@ -99,10 +98,12 @@ def test_pauses_double_and_the_server_may_ask_for_longer_ones() -> None:
     ],
     ids=lambda value: str(value)[:30] if isinstance(value, str) else "",
 )
-def test_a_server_that_fails_for_good_is_one_clear_error(reply: Reply, said: str, attempts: int) -> None:
-    patience = Patience(timeout=0.15 if reply.delay else 5.0, attempts=3, back_off=0.01, longest=0.02)
+def test_a_server_that_fails_for_good_is_one_clear_error(
+    monkeypatch: pytest.MonkeyPatch, reply: Reply, said: str, attempts: int
+) -> None:
+    monkeypatch.setattr(client, "TIMEOUT", 0.15 if reply.delay else 5.0)
     with chat_server(always(reply)) as server, pytest.raises(RunError) as caught:
-        asking(server, "my TOPSECRET text", patience)
+        asking(server, "my TOPSECRET text")
     assert said in str(caught.value)
     assert server.url in str(caught.value)
     assert "TOPSECRET" not in str(caught.value)
