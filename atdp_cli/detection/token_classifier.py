@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,24 +23,8 @@ from atdp_cli.model.tokenizer import without_panic
 LONGEST_WINDOW = 512
 """Tokens of a window, special ones included, where the model's own context is not shorter."""
 
-LENGTHS = (32, 64, 128, 256)
-"""To one of these, or to the longest, a window is padded: the shape of its batch depends on no other text."""
-
-TOKENS = 1024
-"""Of a batch; they bound its memory."""
-
 FEWEST = 8
 """The fewest tokens of text that a window must have room for."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """Token ids of a part of a text, without special ones, and which of them to keep what is said of."""
-
-    text: int
-    ids: Sequence[int]
-    kept: range
-    start: int
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,11 +34,8 @@ class TokenClassifier:
     Attributes:
         name: For messages.
         model: In fp32 and eval mode.
-        tokenizer: The tokenizers library's.
+        tokenizer: The tokenizers library's. It cuts a text into windows that overlap by `stride` tokens.
         tags: What each class says.
-        before, after: The special tokens around a window.
-        room: The most tokens of text in a window.
-        padding: The token that fills a window up.
         process: Where it was loaded. In any other it computes in one thread: those of the first do not survive a fork,
             and there are several such processes.
     """
@@ -64,10 +44,7 @@ class TokenClassifier:
     model: Any
     tokenizer: Any
     tags: tuple[Tag, ...]
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-    room: int
-    padding: int
+    stride: int
     process: int
 
     def __call__(self, texts: Sequence[TextWords]) -> list[list[EntityMatch]]:
@@ -78,64 +55,34 @@ class TokenClassifier:
         """
         if os.getpid() != self.process:
             torch.set_num_threads(1)
+        return [tagged_entities(text, words, list(self._tagged(text))) for text, words in texts]
+
+    def _tagged(self, text: str) -> Iterator[TaggedToken]:
+        """Tag each token. One in two windows is tagged by the window with more tokens on both of its sides."""
         with without_panic(self.name):
-            encodings = [self.tokenizer.encode(text, add_special_tokens=False) for text, _ in texts]
-        said = [[(0, 0.0)] * len(encoding.ids) for encoding in encodings]
-        windows = [window for at, encoding in enumerate(encodings) for window in self._windows(at, encoding.ids)]
-        for window, results in self._read(windows):
-            for at in window.kept:
-                said[window.text][at] = results[at - window.start]
-        return [
-            tagged_entities(
-                text,
-                words,
-                [
-                    TaggedToken(start, end, self.tags[number], score)
-                    for (start, end), (number, score) in zip(encoding.offsets, of_text, strict=True)
-                ],
-            )
-            for (text, words), encoding, of_text in zip(texts, encodings, said, strict=True)
-        ]
-
-    def _windows(self, text: int, ids: Sequence[int]) -> Iterator[_Window]:
-        """Windows over a text that overlap by a quarter; a token is kept where it has more tokens on both sides."""
-        last = max(0, len(ids) - self.room)
-        starts = [*range(0, last, self.room - self.room // 4), last]
-        middles = ((second + first + self.room) // 2 for first, second in pairwise(starts))
-        for start, kept in zip(starts, pairwise((0, *middles, len(ids))), strict=True):
-            if ids:
-                yield _Window(text, ids[start : start + self.room], range(*kept), start)
-
-    def _read(self, windows: Sequence[_Window]) -> Iterator[tuple[_Window, list[tuple[int, float]]]]:
-        """Each window with the likeliest class of its tokens and its probability, from batches of fixed shapes."""
-        around = len(self.before) + len(self.after)
-        longest = self.room + around
-        for length in (*(length for length in LENGTHS if length < longest), longest):
-            shorter = max((each for each in LENGTHS if each < length), default=0)
-            fitting = [window for window in windows if shorter < len(window.ids) + around <= length]
-            rows = max(1, TOKENS // length)
-            for first in range(0, len(fitting), rows):
-                batch = fitting[first : first + rows]
-                best, scores = self._classes([window.ids for window in batch], rows, length)
-                for row, window in enumerate(batch):
-                    text = slice(len(self.before), len(self.before) + len(window.ids))
-                    yield window, list(zip(best[row, text].tolist(), scores[row, text].tolist(), strict=True))
+            first = self.tokenizer.encode(text)
+        windows = [first, *first.overflowing]
+        for number, window in enumerate(windows):
+            said = self._classes(window)
+            begin = self.stride // 2 if number else 0
+            end = len(said) if window is windows[-1] else len(said) - (self.stride - self.stride // 2)
+            yield from said[begin:end]
 
     @torch.inference_mode()
-    def _classes(self, batch: Sequence[Sequence[int]], rows: int, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """The likeliest class of each token and its probability, shape [rows, length]."""
-        ids = torch.full((rows, length), self.padding)
-        mask = torch.zeros(rows, length, dtype=torch.long)
-        mask[:, 0] = 1  # a row that attends to nothing is not a number
-        for row, of_text in enumerate(batch):
-            whole = torch.tensor([*self.before, *of_text, *self.after])
-            ids[row, : len(whole)] = whole
-            mask[row, : len(whole)] = 1
-        logits = self.model(input_ids=ids, attention_mask=mask).logits.float()
-        if logits.shape != (rows, length, len(self.tags)) or not torch.isfinite(logits[: len(batch)]).all():
+    def _classes(self, window: Any) -> list[TaggedToken]:
+        """Tag the tokens of a window. It is alone in its batch, so no text changes another's result."""
+        ids = torch.tensor([window.ids])
+        logits = self.model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits.float()
+        if logits.shape != (*ids.shape, len(self.tags)) or not torch.isfinite(logits).all():
             raise InputError(f"{self.name}: the model's classes are not finite numbers.", "Give an undamaged model.")
-        scores, best = logits.softmax(-1).max(-1)
-        return best, scores
+        scores, best = logits[0].softmax(-1).max(-1)
+        return [
+            TaggedToken(start, end, self.tags[number], score)
+            for (start, end), special, number, score in zip(
+                window.offsets, window.special_tokens_mask, best.tolist(), scores.tolist(), strict=True
+            )
+            if not special
+        ]
 
 
 def load_token_classifier(folder: Path) -> TokenClassifier:
@@ -149,24 +96,18 @@ def load_token_classifier(folder: Path) -> TokenClassifier:
     with staged(model_files(folder)) as place:
         model = _load_model(folder, place, tokenizer)
     backend = tokenizer.backend_tokenizer
-    backend.no_truncation()
-    backend.no_padding()
-    with without_panic(folder):
-        special = backend.encode("a", add_special_tokens=True)
-    text = [at for at, mask in enumerate(special.special_tokens_mask) if not mask]
-    first, after_last = (text[0], text[-1] + 1) if text else (len(special.ids), len(special.ids))
-    room = _context(model, tokenizer) - first - (len(special.ids) - after_last)
+    longest = _context(model, tokenizer)
+    room = longest - backend.num_special_tokens_to_add(is_pair=False)
     if room < FEWEST:
         raise InputError(f"{folder}: the model reads fewer than {FEWEST} tokens at once.", "Give one for longer texts.")
+    backend.enable_truncation(longest, stride=room // 4)
+    backend.no_padding()
     classifier = TokenClassifier(
         name=str(folder),
         model=model,
         tokenizer=backend,
         tags=tuple(map(parse_tag, labels)),
-        before=tuple(special.ids[:first]),
-        after=tuple(special.ids[after_last:]),
-        room=room,
-        padding=tokenizer.pad_token_id or 0,
+        stride=room // 4,
         process=os.getpid(),
     )
     try:
