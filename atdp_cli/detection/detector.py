@@ -1,7 +1,6 @@
 """The detector of a run: made from options, checked, and run over records with the span store."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any, Literal
 
 from atdp_cli.corpus.record import Record
 from atdp_cli.corpus.spans import DEFAULT_TIER, PAPER_TIER, Tier, at_tier, merge
-from atdp_cli.detection.cache import SpanStore, opened_store
+from atdp_cli.detection.cache import opened_store
 from atdp_cli.detection.crosscheck.request import cross_checked
 from atdp_cli.detection.detect import ALL_LABELS, LABELS, Detection, LabelFilter, detect_records, parse_labels
 from atdp_cli.detection.entities import EntityPipeline
@@ -18,7 +17,7 @@ from atdp_cli.detection.ner import Ner, parse_ner, with_entities
 from atdp_cli.detection.options import DetectionOptions
 from atdp_cli.detection.results import CrosscheckCounts
 from atdp_cli.detection.run_on import THIS_PROCESS, Executor, make_executor, text_engine
-from atdp_cli.detection.scan import Finding, LookupFinding, installed_pipeline, scan
+from atdp_cli.detection.scan import installed_pipeline
 from atdp_cli.detection.settings import CrosscheckSettings, DetectorSettings, read_detector
 from atdp_cli.detection.term_lists import read_terms
 from atdp_cli.detection.text_identity import text_identity
@@ -41,7 +40,7 @@ MAX_CHARACTERS = 2000
 
 @dataclass(frozen=True, kw_only=True)
 class Detector:
-    """How to look for what is sensitive.
+    """Configuration of the detector.
 
     Attributes:
         tier: What counts as sensitive.
@@ -78,7 +77,7 @@ def make_detector(
     recipe: str | None = None,
     settings: DetectorSettings | None = None,
 ) -> Detector:
-    """The detector that the options ask for, on this corpus.
+    """Make the detector that the options ask for, for this corpus.
 
     Args:
         run_on: As for `make_executor`.
@@ -106,7 +105,7 @@ def make_detector(
 
 
 def default_tier(recipe: str | None) -> Tier:
-    """What counts as sensitive where nobody says."""
+    """Return the tier that a recipe has by default."""
     return PAPER_TIER if recipe == "atdp" else DEFAULT_TIER
 
 
@@ -133,7 +132,7 @@ def _store(given: Path | None, corpus: Path) -> Path | None:
 
 
 def flags_of(detector: Detector, *, spans: bool, review: bool, extra_spans: bool = False) -> Flags:
-    """What flags the records of a run.
+    """Describe, for the ledger, what flags the records of a run.
 
     Args:
         spans: Whether a file has them, in the detector's place.
@@ -162,7 +161,7 @@ def _settings_of(detector: Detector) -> dict[str, object]:
 
 
 def options_given(detector: Detector) -> "dict[GivenOption, str]":
-    """The options that change what is flagged, beside --tier, --allow and --deny, as the command line takes them."""
+    """List the options that change what is flagged, except --tier, --allow and --deny, as command-line values."""
     labels = detector.label_filter
     values: dict[GivenOption, str] = {
         "entities": ",".join(labels.entities),
@@ -173,7 +172,7 @@ def options_given(detector: Detector) -> "dict[GivenOption, str]":
 
 
 def human_input(detector: Detector, *, spans: bool, review: bool, extra_spans: bool = False) -> tuple[HumanInput, ...]:
-    """The options by which people, who may have read the corpus, had a say in what is sensitive; see `flags_of`."""
+    """List the options by which people, who may have read the corpus, influenced what is flagged. See `flags_of`."""
     given: dict[HumanInput, object] = {
         "allow": detector.allow,
         "deny": detector.deny,
@@ -185,7 +184,7 @@ def human_input(detector: Detector, *, spans: bool, review: bool, extra_spans: b
 
 
 def check_detector(detector: Detector) -> None:
-    """Refuse lists and a pipeline that cannot be used, before spaCy is loaded.
+    """Check the lists and the pipeline before spaCy is loaded.
 
     Raises:
         InputError: A list cannot be read, the pipeline is not installed, or a folder holds no token classifier.
@@ -199,7 +198,7 @@ def check_detector(detector: Detector) -> None:
 
 
 def detector_pipeline(detector: Detector, pipeline: Any) -> Any:
-    """What `run_detector` takes.
+    """Put the detector's entity finder into a spaCy pipeline, for `run_detector`.
 
     Args:
         detector: How to look.
@@ -221,9 +220,8 @@ def run_detector(
     total: int | None = None,
     folder: Path | None = None,
     counts: CrosscheckCounts | None = None,
-    findings: Mapping[str, Finding] | None = None,
 ) -> Iterator[Detection]:
-    """What is sensitive in each record, at every tier, in the order of the records.
+    """Detect what is sensitive in each record, at every tier, in the order of the records.
 
     Args:
         records: The records.
@@ -233,13 +231,7 @@ def run_detector(
         total: How many records there are, where that is known.
         folder: A private folder for what a later run can use.
         counts: Counted up by the cross-check.
-        findings: What `scan` found in some records, by their text; these are not read again. None for none.
     """
-
-    def lookup(record: Record) -> Finding | None:
-        finding = (findings or {}).get(record.text)
-        return None if finding is None else replace(finding, record=record)
-
     allow = [term for file in detector.allow for term in read_terms(file)]
     reads = (pipeline.pipeline if isinstance(pipeline, EntityPipeline) else pipeline).meta["lang"]
     detect = partial(
@@ -254,8 +246,7 @@ def run_detector(
         notify=notify,
         total=total,
     )
-    store = detector.store
-    detections = detect(lookup=lookup) if store is None else _stored(detect, lookup, store, pipeline, notify)
+    detections = detect() if detector.store is None else _stored(detect, detector.store, pipeline, notify)
     if detector.crosscheck is None:
         return detections
     return cross_checked(
@@ -282,33 +273,22 @@ def _wrong_language(language: Language, reads: str) -> ChoiceWarning:
 
 
 def _stored(
-    detect: Callable[..., Iterator[Detection]], lookup: LookupFinding, folder: Path, pipeline: Any, notify: Notify
+    detect: Callable[..., Iterator[Detection]], folder: Path, pipeline: Any, notify: Notify
 ) -> Iterator[Detection]:
     with opened_store(folder, pipeline, notify) as store:
-        yield from detect(lookup=partial(_stored_finding, store, lookup), store=store.put)
-
-
-def _stored_finding(store: SpanStore, lookup: LookupFinding, record: Record) -> Finding | None:
-    finding = store.get(record)
-    if finding is None and (finding := lookup(record)) is not None:
-        store.put(finding)
-    return finding
+        yield from detect(lookup=store.get, store=store.put)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FlaggedShare:
-    """The share of the characters that are flagged in so many records, in [0, 1]. It says something about the text."""
+    """The share of flagged characters in a number of records, in [0, 1]. It reveals something about the text."""
 
     records: int
     share: float
 
 
-def flagged_share(
-    records: Sequence[Record], detector: Detector, pipeline: Any, notify: Notify
-) -> tuple[FlaggedShare, Mapping[str, Finding]]:
-    """The share in `SCANNED` of the records, and what was found in them, by their text, for `run_detector`.
-
-    What a store has is not read again; nothing is written, and no language model asked.
+def flagged_share(records: Sequence[Record], detector: Detector, pipeline: Any, notify: Notify) -> FlaggedShare:
+    """Measure the share of flagged characters in `SCANNED` records. Nothing is written; no language model is asked.
 
     Args:
         detector: How to look.
@@ -319,23 +299,11 @@ def flagged_share(
     chosen = [records[number * len(records) // count] for number in range(count)]
     begun = [replace(record, text=record.text[:MAX_CHARACTERS]) for record in chosen]
     alone = replace(detector, crosscheck=None, executor=THIS_PROCESS, store=None)
-    with _lookup_in(detector.store, pipeline) as lookup:
-        findings = {finding.record.text: finding for finding in scan(begun, pipeline=pipeline, lookup=lookup)}
     characters, flagged = 0, 0
-    for detection in run_detector(begun, alone, pipeline, _only_warnings(notify), findings=findings):
+    for detection in run_detector(begun, alone, pipeline, _only_warnings(notify)):
         characters += len(detection.record.text)
         flagged += sum(span.end - span.start for span in merge(at_tier(detection.spans, alone.tier)))
-    return FlaggedShare(records=len(chosen), share=flagged / max(1, characters)), findings
-
-
-@contextmanager
-def _lookup_in(folder: Path | None, pipeline: Any) -> Iterator[LookupFinding]:
-    """Looks up what a store has; of None nothing."""
-    if folder is None:
-        yield lambda _: None
-        return
-    with opened_store(folder, pipeline, read_only=True) as store:
-        yield store.get
+    return FlaggedShare(records=len(chosen), share=flagged / max(1, characters))
 
 
 def _only_warnings(notify: Notify) -> Notify:

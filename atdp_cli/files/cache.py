@@ -71,7 +71,6 @@ class SqliteCache:
         on_trouble: Is given the file and the reason why it cannot be used; it may raise to end the caller too.
         on_restart: Is given the reason why a new file replaces one that was damaged or does not fit. None for values
             that are never thrown away: such a file is then trouble.
-        read_only: Nothing is written, and a file that does not fit is trouble.
     """
 
     def __init__(
@@ -82,20 +81,16 @@ class SqliteCache:
         *,
         on_trouble: Callable[[Path, str], None],
         on_restart: Callable[[str], None] | None = None,
-        read_only: bool = False,
     ) -> None:
         self._layout, self._digest = layout, digest
         self._path, self._key_file = folder / layout.database, folder / layout.key
-        self._on_trouble, self._on_restart = on_trouble, None if read_only else on_restart
+        self._on_trouble, self._on_restart = on_trouble, on_restart
         self._database: sqlite3.Connection | None = None
         self._key = b""
         self._pending: dict[bytes, Value] = {}
         self._size = 0
         self._lock = threading.Lock()
         with self._guarded():
-            if read_only:
-                self._connect_to_read()
-                return
             make_private(folder)
             try:
                 self._connect()
@@ -107,7 +102,7 @@ class SqliteCache:
                 self._connect()
 
     def get(self, content: bytes) -> Value | None:
-        """The value of this content, or None."""
+        """Return the value of this content, or None."""
         with self._lock, self._guarded():
             if self._database is None:
                 return None
@@ -137,7 +132,7 @@ class SqliteCache:
                 self._write()
 
     def close(self) -> None:
-        """Write what waits, and close the file."""
+        """Write pending values and close the file."""
         with self._lock:
             self._write()
             self._disconnect()
@@ -152,13 +147,6 @@ class SqliteCache:
     def _tagged(self, digest: bytes, value: bytes) -> bytes:
         """A value behind its HMAC: one that was damaged, altered or moved to another place has none."""
         return hmac.digest(self._key, digest + value, "sha256")[:_TAG_BYTES] + value
-
-    def _connect_to_read(self) -> None:
-        self._key = read_whole(self._key_file)
-        uri = f"{self._path.absolute().as_uri()}?mode=ro"
-        self._database = sqlite3.connect(uri, timeout=_TIMEOUT, check_same_thread=False, uri=True)
-        if reason := self._misfit(self._database):
-            raise sqlite3.DataError(reason)
 
     def _connect(self) -> None:
         create_private(self._path)

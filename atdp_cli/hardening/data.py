@@ -95,7 +95,7 @@ def prepare_data(planned: Planned, loaded: LoadedModel, stream: KeyStream, notif
         _check_learnt(planned.manifest, encoding)
     with_sentence = reads_one_text(checkpoint)
     with main_process_first(request.ranks):
-        flagged = flag_corpus(split, request, pipeline, notify, loaded.findings)
+        flagged = flag_corpus(split, request, pipeline, notify)
     trained = training_records(flagged, split)
     texts = {stage.stage.text for stage in planned.plan.training if reads_records(stage.stage)}
     if TextVariant.DECOY in texts:

@@ -1,6 +1,6 @@
 """From records to windows: detection, redaction and tokens, each record on its own."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, repeat
 from pathlib import Path
@@ -14,7 +14,6 @@ from atdp_cli.corpus.spans import MEMORISED, FlaggedRecord, Range, Span, Tier, a
 from atdp_cli.corpus.split import Split
 from atdp_cli.detection.detect import PLACEHOLDERS, Detection
 from atdp_cli.detection.detector import run_detector
-from atdp_cli.detection.scan import Finding
 from atdp_cli.detection.span_file import read_spans
 from atdp_cli.detection.word_lists import function_word_characters
 from atdp_cli.events import Notify
@@ -59,19 +58,9 @@ class Encoding:
     loss_on: LossOn = "assistant"
 
 
-def flag_corpus(
-    split: Split,
-    request: SettledRequest,
-    pipeline: Any,
-    notify: Notify,
-    findings: Mapping[str, Finding] | None = None,
-) -> tuple[FlaggedRecord, ...]:
-    """Each record with its sensitive spans, detected or read from files, in the order of the records.
-
-    Args:
-        findings: What the pipeline found already, by the text of the record; None for nothing.
-    """
-    flagged = _flag_records(split, request, pipeline, notify, findings)
+def flag_corpus(split: Split, request: SettledRequest, pipeline: Any, notify: Notify) -> tuple[FlaggedRecord, ...]:
+    """Each record with its sensitive spans, detected or read from files, in the order of the records."""
+    flagged = _flag_records(split, request, pipeline, notify)
     for file in request.extra_spans:
         # A file covers --data; the records of --eval-data stand behind those.
         places = (tuple(map(_memorised, spans)) for spans in _spans_in(file, split, request))
@@ -97,9 +86,7 @@ def _spans_in(file: Path, split: Split, request: SettledRequest) -> Iterator[tup
     return (spans for _, spans in islice(read_spans(file, corpus), taken))
 
 
-def _flag_records(
-    split: Split, request: SettledRequest, pipeline: Any, notify: Notify, findings: Mapping[str, Finding] | None
-) -> tuple[FlaggedRecord, ...]:
+def _flag_records(split: Split, request: SettledRequest, pipeline: Any, notify: Notify) -> tuple[FlaggedRecord, ...]:
     if request.spans is not None:
         keep = request.detector.label_filter.apply
         pairs = zip(split.records, _spans_in(request.spans, split, request), strict=True)
@@ -107,9 +94,7 @@ def _flag_records(
 
     def detect(records: Sequence[Record]) -> Iterator[Detection]:
         folder = private_folder(request.data[0])
-        return run_detector(
-            records, request.detector, pipeline, notify, total=len(records), folder=folder, findings=findings
-        )
+        return run_detector(records, request.detector, pipeline, notify, total=len(records), folder=folder)
 
     return flag(detect(split.records), None if split.sources is None else detect(split.sources), request.detector.tier)
 

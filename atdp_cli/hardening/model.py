@@ -1,7 +1,7 @@
 """The model that a run trains: loaded, moved, adapted, with the engine that fits it."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +11,7 @@ import torch
 from transformers import PreTrainedModel
 
 from atdp_cli.detection.detector import detector_pipeline
-from atdp_cli.detection.scan import Finding, load_pipeline
+from atdp_cli.detection.scan import load_pipeline
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import Notify
 from atdp_cli.hardening.checkpoint import gather_tensors, load_tensors
@@ -41,14 +41,12 @@ class LoadedModel:
     Attributes:
         reference: The public model that some stages read, or that canaries are compared with; frozen, in eval mode.
         pipeline: What the detector reads with; None where spans come from a file and nothing else is to be read.
-        findings: What the pipeline found already, by the text of the record; None for nothing.
     """
 
     checkpoint: Checkpoint
     engine: SelectedEngine
     reference: PreTrainedModel | None = None
     pipeline: Any = None
-    findings: Mapping[str, Finding] | None = None
 
 
 def load_model(request: SettledRequest, notify: Notify) -> LoadedModel:

@@ -3,7 +3,7 @@
 import copy
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -260,8 +260,7 @@ def load_and_measure(planned: Planned, notify: Notify, *, dry_run: bool) -> tupl
     if request.ranks.first and request.spans is None:
         # A run hears of the detector's warnings when it flags all records.
         hear = notify if dry_run else ignore
-        share, findings = flagged_share(planned.split.records, request.detector, model.pipeline, hear)
-        model, flagged = replace(model, findings=findings), FlaggedEntry(**asdict(share))
+        flagged = FlaggedEntry(**asdict(flagged_share(planned.split.records, request.detector, model.pipeline, hear)))
     if request.threads is None:
         use_threads(training_threads(model.checkpoint.model.num_parameters()))
     needs = {

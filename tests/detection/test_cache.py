@@ -347,27 +347,6 @@ def test_a_store_that_does_not_fit_is_started_afresh(small: Any, tmp_path: Path,
     assert len(heard) == 1
 
 
-def _missing(folder: Path) -> None:
-    shutil.rmtree(folder)
-
-
-@pytest.mark.parametrize(
-    "break_it", [None, _missing, _lost_key, _another_key, _half_a_key, _another_version, _no_database]
-)
-def test_where_it_is_only_read_no_file_changes(small: Any, tmp_path: Path, break_it: Any) -> None:
-    folder = tmp_path / "a.private"
-    with opened_store(folder, small) as store:
-        store.put(actual("Maria"))
-    if break_it is not None:
-        break_it(folder)
-    before = {path: path.read_bytes() for path in folder.glob("*")}
-    with opened_store(folder, small, read_only=True) as store:
-        assert store.get(Record("1", "Maria")) == (actual("Maria") if break_it is None else None)
-        assert store.get(Record("1", "Tom")) is None
-    assert {path: path.read_bytes() for path in folder.glob("*")} == before
-    assert folder.exists() == (break_it is not _missing)
-
-
 def test_a_folder_that_cannot_be_used_is_done_without(small: Any, tmp_path: Path) -> None:
     folder, heard = tmp_path / "a.private", list[Event]()
     folder.write_text("a file")
