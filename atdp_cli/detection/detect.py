@@ -10,7 +10,7 @@ from atdp_cli.corpus.record import Record
 from atdp_cli.corpus.spans import Range, Span, Tier, at_tier, by_place, sentences_within_turns, spans_within_turns
 from atdp_cli.detection.entities import LABEL_OF
 from atdp_cli.detection.executor import OpenReader, in_process
-from atdp_cli.detection.identifiers import IDENTIFIER_LABELS, RECOGNISERS, Recogniser
+from atdp_cli.detection.identifiers import IDENTIFIER_LABELS
 from atdp_cli.detection.refine import refined
 from atdp_cli.detection.scan import Finding, LookupFinding, StoreFinding, scan
 from atdp_cli.detection.term_lists import allowed, denied
@@ -39,7 +39,7 @@ OTHER_ENTITY, PATTERN, CERTAIN = 0.4, 0.95, 1.0
 
 
 def confidence(label: str, source: str) -> float:
-    """The chance that a span with this label and source is what it says, from 0 to 1.
+    """Return the probability, from 0 to 1, that a span with this label and source is correct.
 
     For entities and patterns it is the mean over the labelled sets with ten such spans or more, rounded to a tenth
     (`python -m tests.benchmarks.detection --confidence`). Grammar, terms of a list and spans of a file are certain.
@@ -75,7 +75,7 @@ class LabelFilter:
         return wanted and confidence(span.label, span.source) >= self.min_confidence
 
     def apply(self, spans: Iterable[Span]) -> tuple[Span, ...]:
-        """The spans that count."""
+        """Keep the spans that count."""
         return tuple(span for span in spans if self.counts(span))
 
 
@@ -83,7 +83,7 @@ ALL_LABELS = LabelFilter()
 
 
 def parse_labels(option: str, text: str, known: frozenset[str] | None) -> tuple[str, ...]:
-    """Labels separated by commas, each once, sorted.
+    """Parse labels separated by commas; each appears once, sorted.
 
     Args:
         option: Its name, for messages.
@@ -127,7 +127,7 @@ class Detection(Finding):
     disputed: tuple[Range, ...] = ()
 
     def sensitive_tokens(self, tier: Tier) -> int:
-        """How many tokens share a character with a span that `tier` flags."""
+        """Count the tokens that share a character with a span flagged at `tier`."""
         mask = bytearray(len(self.record.text))
         for span in at_tier(self.spans, tier):
             mask[span.start : span.end] = b"\1" * (span.end - span.start)
@@ -143,7 +143,6 @@ def detect_records(
     deny: Sequence[Pattern] = (),
     speaker_labels: Sequence[str] = (),
     label_filter: LabelFilter = ALL_LABELS,
-    recognisers: Sequence[Recogniser] = RECOGNISERS,
     lookup: LookupFinding = lambda _: None,
     store: StoreFinding = lambda _: None,
     notify: Notify = ignore,
@@ -165,13 +164,12 @@ def detect_records(
         deny: Patterns whose matches are sensitive at every tier; they win over `allow`.
         speaker_labels: Words that are labels of speakers, whatever else they mean; see `structure`.
         label_filter: Which spans count.
-        recognisers: The structured identifiers to look for.
         lookup: Gives what an earlier pass found; corrections are applied to it afresh.
         store: Is given what this pass finds, before corrections.
         notify: Called with how many records are done.
         total: How many records there are, where that is known.
     """
-    scanned = scan(records, pipeline=pipeline, engine=engine, recognisers=recognisers, lookup=lookup, store=store)
+    scanned = scan(records, pipeline=pipeline, engine=engine, lookup=lookup, store=store)
     with closing(scanned) as findings:
         for done, finding in enumerate(findings, start=1):
             yield correct(finding, allow, deny, speaker_labels, label_filter)
@@ -185,7 +183,7 @@ def correct(
     speaker_labels: Sequence[str] = (),
     label_filter: LabelFilter = ALL_LABELS,
 ) -> Detection:
-    """A finding put right by rules, then by people; `deny` wins over `allow`, and neither reaches into placeholders."""
+    """Correct a finding by rules, then by lists. `deny` wins over `allow`; placeholders are never flagged."""
     text = finding.record.text
     corrected = [*allowed(text, refined(text, finding.spans, speaker_labels), allow), *denied(text, deny)]
     # What an earlier redaction put there hides nothing any more.

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, Generic, TypeVar
 
-from atdp_cli.detection.identifiers import RECOGNISERS, Recogniser
 from atdp_cli.detection.spacy import Piece, Reading, read
 from atdp_cli.errors import RunError
 from atdp_cli.settings import require_at_least, require_at_most
@@ -26,7 +25,7 @@ AHEAD = 2
 
 @dataclass(frozen=True, slots=True)
 class TextBatch(Generic[Item]):
-    """Items of the caller, and the texts among them that have to be read."""
+    """Items of the caller, and the texts among them that must be read."""
 
     items: Sequence[Item]
     pieces: Sequence[Piece]
@@ -34,7 +33,7 @@ class TextBatch(Generic[Item]):
 
 @dataclass(frozen=True, slots=True)
 class BatchReader:
-    """Where batches are read.
+    """A place where batches are read.
 
     Attributes:
         submit: Has pieces read, and gives what waits for their readings.
@@ -45,14 +44,14 @@ class BatchReader:
     ahead: Callable[[], int]
 
 
-OpenReader = Callable[[Any, Sequence[Recogniser]], AbstractContextManager[BatchReader]]
-"""Opens a reader for a pipeline and recognisers; work begins with the first batch, and ends with the block."""
+OpenReader = Callable[[Any], AbstractContextManager[BatchReader]]
+"""Opens a reader for a pipeline; work begins with the first batch, and ends with the block."""
 
 
 def readings(
     batches: Iterable[TextBatch[Item]], reader: BatchReader
 ) -> Iterator[tuple[TextBatch[Item], list[Reading]]]:
-    """Each batch with the readings of its pieces, in order; a few batches are taken ahead.
+    """Read batches and yield each with its readings, in order. A few batches are taken ahead.
 
     Raises:
         RunError: A process ended before its work was done.
@@ -73,15 +72,13 @@ def readings(
 
 
 @contextlib.contextmanager
-def in_process(pipeline: Any, recognisers: Sequence[Recogniser]) -> Iterator[BatchReader]:
-    """The `OpenReader` that reads in this process."""
-    yield BatchReader(lambda pieces: partial(read, pieces, pipeline, recognisers), ahead=lambda: 0)
+def in_process(pipeline: Any) -> Iterator[BatchReader]:
+    """Read in this process; an `OpenReader`."""
+    yield BatchReader(lambda pieces: partial(read, pieces, pipeline), ahead=lambda: 0)
 
 
 def processes(workers: int) -> OpenReader:
-    """An engine of so many processes; with one, it is this process.
-
-    Where the system starts processes afresh, recognisers other than the default ones must be functions of a module.
+    """Read in this many processes; with one, in this process.
 
     Raises:
         UsageError: `workers` is below 1 or above `MAX_WORKERS`.
@@ -97,12 +94,12 @@ def check_workers(workers: int) -> None:
 
 
 @contextlib.contextmanager
-def _several(pipeline: Any, recognisers: Sequence[Recogniser], *, workers: int) -> Iterator[BatchReader]:
+def _several(pipeline: Any, *, workers: int) -> Iterator[BatchReader]:
     with contextlib.ExitStack() as stack:
 
         @cache
         def pool() -> ProcessPoolExecutor:
-            started = ProcessPoolExecutor(workers, initializer=_start, initargs=(pipeline, picklable(recognisers)))
+            started = ProcessPoolExecutor(workers, initializer=_start, initargs=(pipeline,))
             stack.callback(started.shutdown, wait=True, cancel_futures=True)
             return started
 
@@ -119,25 +116,16 @@ def _result(future: Future[list[Reading]]) -> list[Reading]:
         ) from error
 
 
-def picklable(recognisers: Sequence[Recogniser]) -> Sequence[Recogniser] | None:
-    """Recognisers as they are sent to another process: the default ones are closures, which cannot be sent."""
-    return None if recognisers is RECOGNISERS else recognisers
+_here: list[Any] = []
+"""In a process of its own: the pipeline that it reads with."""
 
 
-def unpickled(recognisers: Sequence[Recogniser] | None) -> Sequence[Recogniser]:
-    """What `picklable` made, in the other process."""
-    return RECOGNISERS if recognisers is None else recognisers
-
-
-_here: list[tuple[Any, Sequence[Recogniser]]] = []
-
-
-def _start(pipeline: Any, recognisers: Sequence[Recogniser] | None) -> None:
+def _start(pipeline: Any) -> None:
     # An interrupt from the keyboard reaches all processes; the first one ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _here[:] = [(pipeline, unpickled(recognisers))]
+    _here[:] = [pipeline]
 
 
 def _read_here(pieces: Sequence[Piece]) -> list[Reading]:
-    [(pipeline, recognisers)] = _here
-    return read(pieces, pipeline, recognisers)
+    [pipeline] = _here
+    return read(pieces, pipeline)

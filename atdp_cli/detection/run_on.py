@@ -19,8 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
-from atdp_cli.detection.executor import AHEAD, BatchReader, OpenReader, check_workers, picklable, processes, unpickled
-from atdp_cli.detection.identifiers import Recogniser
+from atdp_cli.detection.executor import AHEAD, BatchReader, OpenReader, check_workers, processes
 from atdp_cli.detection.identity import code_identity
 from atdp_cli.detection.spacy import Piece, Reading, read
 from atdp_cli.errors import AtdpError, RunError, UsageError
@@ -304,27 +303,23 @@ def ray_executor(ray: Ray) -> OpenReader:
 
 
 @contextlib.contextmanager
-def _readers(pipeline: Any, recognisers: Sequence[Recogniser], *, ray: Ray) -> Iterator[BatchReader]:
+def _readers(pipeline: Any, *, ray: Ray) -> Iterator[BatchReader]:
     with contextlib.ExitStack() as stack:
 
         @cache
         def tasks() -> BatchReader:
             library = stack.enter_context(connected(ray))
-            settings = (pipeline, picklable(recognisers), code_identity())
             ahead = AHEAD * int(library.cluster_resources().get("CPU", 1))
-            return BatchReader(submit_to(library, _begin_reading, settings), lambda: ahead)
+            return BatchReader(submit_to(library, _begin_reading, (pipeline, code_identity())), lambda: ahead)
 
         yield BatchReader(lambda pieces: tasks().submit(pieces), lambda: tasks().ahead())
 
 
-def _begin_reading(
-    settings: tuple[Any, Sequence[Recogniser] | None, bytes],
-) -> Callable[[Sequence[Piece]], list[Reading]]:
-    pipeline, recognisers, identity = settings
+def _begin_reading(settings: tuple[Any, bytes]) -> Callable[[Sequence[Piece]], list[Reading]]:
+    pipeline, identity = settings
     if code_identity() != identity:
         raise RunError(
             "A worker of Ray has other versions of atdp or of its libraries, and might find other spans.",
             "Install the same ones on every machine.",
         )
-    recognise = unpickled(recognisers)
-    return lambda pieces: read(pieces, pipeline, recognise)
+    return lambda pieces: read(pieces, pipeline)

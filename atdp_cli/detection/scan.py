@@ -3,7 +3,7 @@
 import hashlib
 import itertools
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -13,7 +13,6 @@ from atdp_cli.corpus.record import Record
 from atdp_cli.corpus.spans import Range, Span, Tier
 from atdp_cli.detection.entities import EntityPipeline
 from atdp_cli.detection.executor import OpenReader, TextBatch, in_process, readings
-from atdp_cli.detection.identifiers import RECOGNISERS, Recogniser
 from atdp_cli.detection.identity import add_files
 from atdp_cli.detection.spacy import Piece, Reading, SpanFields
 from atdp_cli.errors import InputError
@@ -175,7 +174,6 @@ def scan(
     *,
     pipeline: Any,
     engine: OpenReader = in_process,
-    recognisers: Sequence[Recogniser] = RECOGNISERS,
     lookup: LookupFinding = lambda _: None,
     store: StoreFinding = lambda _: None,
 ) -> Generator[Finding]:
@@ -185,14 +183,13 @@ def scan(
         records: The records.
         pipeline: From `load_pipeline`, or an `EntityPipeline`.
         engine: Where to read.
-        recognisers: The structured identifiers to look for.
         lookup: Gives what need not be read again.
         store: Is given each finding that was read, before it is handed on.
 
     Raises:
         RunError: A process ended before its work was done.
     """
-    with engine(pipeline, recognisers) as reader:
+    with engine(pipeline) as reader:
         yield from _findings(readings(_batches(_items(records, lookup)), reader), store)
 
 

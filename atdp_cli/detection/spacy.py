@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from atdp_cli.corpus.spans import Range, Tier
 from atdp_cli.detection.entities import EntityMatch, EntityPipeline, entity_tier
-from atdp_cli.detection.identifiers.recogniser import IdentifierMatch, Recogniser
+from atdp_cli.detection.identifiers import RECOGNISERS
+from atdp_cli.detection.identifiers.recogniser import IdentifierMatch
 
 # PER is what pipelines of other languages call a person.
 _PEOPLE = frozenset({"PERSON", "PER"})
@@ -66,7 +67,7 @@ class Reading(NamedTuple):
     identifiers: list[IdentifierMatch]
 
 
-def read(pieces: Sequence[Piece], pipeline: Any, recognisers: Sequence[Recogniser]) -> list[Reading]:
+def read(pieces: Sequence[Piece], pipeline: Any) -> list[Reading]:
     """What is in each piece, in order.
 
     Args:
@@ -83,7 +84,7 @@ def read(pieces: Sequence[Piece], pipeline: Any, recognisers: Sequence[Recognise
             docs = list(docs)
             recognised = find([(doc.text, [*_words(doc)]) for doc in docs])
         return [
-            _reading(doc, [match for recognise in recognisers for match in recognise(whole)], entities)
+            _reading(doc, [match for recognise in RECOGNISERS for match in recognise(whole)], entities)
             for doc, (_, whole), entities in zip(docs, pieces, recognised, strict=True)
         ]
 

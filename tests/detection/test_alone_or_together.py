@@ -96,7 +96,7 @@ def test_a_record_s_spans_do_not_depend_on_its_batch(lines: list[str], name: str
     assert any(detection.spans for detection in detect(pool[-8:]))
 
 
-def test_a_detector_that_remembers_is_noticed(lines: list[str], pipeline: Any) -> None:
+def test_a_detector_that_remembers_is_noticed(lines: list[str], pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The check has teeth: a word is flagged that a record before it in the batch has."""
     words: set[str] = set()
 
@@ -107,7 +107,8 @@ def test_a_detector_that_remembers_is_noticed(lines: list[str], pipeline: Any) -
 
     def detect(batch: Sequence[Record]) -> list[Detection]:
         words.clear()
-        return list(detect_records(batch, pipeline=pipeline, recognisers=[remembers]))
+        return list(detect_records(batch, pipeline=pipeline))
 
+    monkeypatch.setattr("atdp_cli.detection.spacy.RECOGNISERS", [remembers])
     draw = random.Random(1)
     assert depending(detect, records(lines, 30, draw), 1, draw)

@@ -227,10 +227,6 @@ def test_deny_wins_over_allow(pipeline: Any) -> None:
     assert words(both, Tier.HIGH_ENTITY) == {"Garcia": "DENY", "Tom Jones": "PERSON"}
 
 
-def test_recognisers_can_be_left_out(pipeline: Any) -> None:
-    assert not [s for s in one("jo@x.com", pipeline, recognisers=()).spans if s.source == "pattern"]
-
-
 @pytest.mark.parametrize("workers", [-1, 0, MAX_WORKERS + 1])
 def test_numbers_of_workers_are_within_bounds(workers: int) -> None:
     with pytest.raises(UsageError, match="workers is"):

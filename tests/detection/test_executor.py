@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +11,6 @@ from atdp_cli.corpus.record import Record
 from atdp_cli.detection import detect
 from atdp_cli.detection.detect import detect_records
 from atdp_cli.detection.executor import processes
-from atdp_cli.detection.identifiers import RECOGNISERS
 from atdp_cli.detection.identifiers.recogniser import IdentifierMatch
 from atdp_cli.detection.scan import BATCH, scan
 from atdp_cli.errors import RunError
@@ -24,25 +22,18 @@ def ends_its_process(text: str) -> Iterator[IdentifierMatch]:
     os._exit(1)
 
 
-def names_maria(text: str) -> Iterator[IdentifierMatch]:
-    """A recogniser that can be sent to any process."""
-    return ((*match.span(), "PERSON") for match in re.finditer("Maria", text))
-
-
-def test_a_process_that_ends_is_an_error_and_no_hang(pipeline: Any) -> None:
+def test_a_process_that_ends_is_an_error_and_no_hang(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("atdp_cli.detection.spacy.RECOGNISERS", [ends_its_process])
     with pytest.raises(RunError, match=r"ended before its work was done\. It may have run out of memory"):
-        list(detect_records(RECORDS, pipeline=pipeline, engine=processes(2), recognisers=[ends_its_process]))
+        list(detect_records(RECORDS, pipeline=pipeline, engine=processes(2)))
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("recognisers", [RECOGNISERS, (names_maria,)])
-def test_processes_that_start_afresh_give_the_same(
-    pipeline: Any, recognisers: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alone = list(detect_records(RECORDS[:4], pipeline=pipeline, recognisers=recognisers))
+def test_processes_that_start_afresh_give_the_same(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = list(detect_records(RECORDS[:4], pipeline=pipeline))
     monkeypatch.setattr(multiprocessing.context._default_context, "_actual_context", None)
     multiprocessing.set_start_method("spawn")
-    assert list(detect_records(RECORDS[:4], pipeline=pipeline, recognisers=recognisers, engine=processes(2))) == alone
+    assert list(detect_records(RECORDS[:4], pipeline=pipeline, engine=processes(2))) == alone
 
 
 def test_processes_end_with_the_reading(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,23 +100,6 @@ pin = pattern(
 _FURTHER = 120
 """Characters of its line in which a second secret may follow a first."""
 
-_PASSWORD_WORDS = (
-    "password",
-    "passwords",
-    "passcode",
-    "passphrase",
-    "passwd",
-    "pwd",
-    "pw",
-    "pass",
-    "wifi",
-    "fi",
-    "creds",
-    "login",
-    "psk",
-    "try",
-)
-
 _PASSWORD_SAID = re.compile(
     r"(?<![A-Za-z0-9])(?:pass(?:words?|code|phrase|wd)?|pwd?|wi-?fi|creds|login|psk|try)(?![A-Za-z0-9])", re.IGNORECASE
 )

@@ -29,8 +29,6 @@ _TERMS = _by_first_word((*_LISTED["conditions"], *_LISTED["medicines"]))
 
 _EVERYDAY = _by_first_word(_LISTED["with context"])
 
-_ASCII_WORD = re.compile("[a-z]+")
-
 _SAME_LENGTH = str.maketrans({"-": " ", "‐": " ", "‑": " ", "\n": " ", "\u00a0": " ", "’": "'", "İ": "i"})
 
 
