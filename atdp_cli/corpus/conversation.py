@@ -27,7 +27,7 @@ class Part:
 
 
 def check_alike(before: bool | None, conversation: bool, where: str, selection: Selection) -> bool:
-    """Refuse a conversation among texts, or a text among conversations, and what joins several into one record.
+    """Refuse a mix of texts and conversations, and units that join several of them into one record.
 
     Args:
         before: What the records before are; None for the first.
@@ -51,7 +51,7 @@ def check_alike(before: bool | None, conversation: bool, where: str, selection: 
 
 
 def content_parts(messages: object, where: str) -> list[Part]:
-    """The strings that the messages of a conversation say, in order; at least one a message.
+    """Return the strings of a conversation's contents, in order; at least one for each message.
 
     A content is a string, or a list of text parts; an empty list says "".
 
@@ -101,7 +101,7 @@ def _text_of(part: object, place: str) -> str:
 
 
 def with_contents(messages: Sequence[dict[str, Any]], texts: Sequence[str]) -> list[dict[str, Any]]:
-    """The messages with other texts in the place of those of `content_parts`, in their order."""
+    """Replace the texts of `content_parts` in the messages, in order."""
     remaining = iter(texts)
     return [message | {"content": _with_texts(message["content"], remaining)} for message in messages]
 

@@ -28,7 +28,7 @@ class EditedText:
 
 
 def apply_edits(text: str, changes: Sequence[Edit]) -> EditedText:
-    """`text` after sorted, disjoint edits, and where their texts ended up."""
+    """Apply sorted, disjoint edits to a text."""
     pieces: list[str] = []
     places: list[Range] = []
     position = length = 0

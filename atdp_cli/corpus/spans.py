@@ -62,7 +62,7 @@ by_place = attrgetter("start", "end", "label", "source", "tier")
 
 
 def at_tier(spans: Iterable[Span], tier: Tier) -> tuple[Span, ...]:
-    """The spans that `tier` flags: its own and those of the tiers before it."""
+    """Keep the spans that `tier` flags: its own and those of the tiers before it."""
     return tuple(span for span in spans if _RANK[span.tier] <= _RANK[tier])
 
 
@@ -80,7 +80,7 @@ def outside(span: Span, holes: Sequence[Range]) -> list[Range]:
 
 
 def merge(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Sorted, disjoint spans that cover the same characters.
+    """Merge spans into sorted, disjoint ones that cover the same characters.
 
     Spans that share a character become one; spans that only touch stay apart. The merged span carries the
     label and source of its most telling part: what a model remembers, of the earliest tier, the longest, then by source

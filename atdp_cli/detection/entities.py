@@ -69,7 +69,7 @@ _LONGEST = 40
 
 
 def label_of(name: str) -> str:
-    """Our label for that of another detector; one that is unknown in capitals, with nothing but A-Z, 0-9 and _."""
+    """Map another detector's label to ours. An unknown label becomes capitals, with only A-Z, 0-9 and _."""
     plain = re.sub(r"[^A-Z0-9_]", "_", name.upper())[:_LONGEST]
     if plain in LABEL_OF:
         return LABEL_OF[plain]
@@ -77,7 +77,7 @@ def label_of(name: str) -> str:
 
 
 def entity_tier(label: str) -> Tier:
-    """Low-entity for people, organisations, places, dates and identifiers, else high-entity."""
+    """Return low-entity for people, organisations, places, dates and identifiers, and high-entity for others."""
     return Tier.LOW_ENTITY if label in _LOW_ENTITIES else Tier.HIGH_ENTITY
 
 

@@ -27,7 +27,7 @@ LIBRARIES = ("spacy", "phonenumbers", "python-stdnum")
 
 
 def detector_identity(pipeline: Any) -> bytes:
-    """A digest that changes with anything that may change what the default recognisers and a pipeline find.
+    """Return a digest that changes with anything that may change what the recognisers and the pipeline find.
 
     A pipeline is identified by what its folder holds, since it can be trained again without a new version. An added
     file or a later version changes the digest also where the findings would be the same; they are then made anew.
@@ -50,7 +50,7 @@ def detector_identity(pipeline: Any) -> bytes:
 
 
 def code_identity() -> bytes:
-    """The same without the pipeline: whether another machine's installation would find the same with it."""
+    """Return the digest without the pipeline, to compare the installations of two machines."""
     return _rules_digest([unidata_version, *map(version, (*LIBRARIES, "numpy", "thinc"))]).digest()
 
 

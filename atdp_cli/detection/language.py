@@ -77,7 +77,7 @@ SCRIPTS = {
 
 
 def other_language(sample: str, expected: str) -> Language | None:
-    """The language that a sample is in, where that is another than expected; None where it is not, or cannot be told.
+    """Return the language of a sample if it is not the expected one. None if it is, or cannot be told.
 
     By the script of its letters, and by how many of its words are in spaCy's list of a language's function words.
 
@@ -126,7 +126,7 @@ def stop_words(code: str) -> frozenset[str]:
 
 
 def watched_language(records: Iterable[Record], expected: str, warn: Callable[[Language], object]) -> Iterator[Record]:
-    """The records as they are; `warn` is called once, after the first of them, where they are in another language."""
+    """Pass the records on, and call `warn` once if the first of them are in another language."""
     sample: list[str] | None = []
     size = 0
     for record in records:

@@ -166,7 +166,7 @@ class Ner:
     folder: Path | None = None
 
     def check(self) -> None:
-        """Refuse one that cannot be used, as far as that shows before it is loaded.
+        """Check that it can be used, as far as that shows before it is loaded.
 
         Raises:
             UsageError: Presidio is not installed.
@@ -178,14 +178,14 @@ class Ner:
             classifier_labels(self.folder)
 
     def identity(self) -> str:
-        """Changes with anything that may change what is found; it names no folder. It is checked first."""
+        """Return a digest that changes with anything that may change what is found, and not with the folder's name."""
         if self.folder is None:
             return f"{PRESIDIO} {presidio_identity()}"
         return _FOLDER + classifier_identity(self.folder)
 
 
 def parse_ner(text: str) -> Ner:
-    """The value of ner.
+    """Parse the value of ner.
 
     Raises:
         UsageError: It is none.
@@ -200,7 +200,7 @@ def parse_ner(text: str) -> Ner:
 
 
 def with_entities(pipeline: Any, ner: Ner | None) -> Any:
-    """The pipeline with the entities of `ner` in place of its own; as it is where there is none.
+    """Replace the pipeline's entities by those of `ner`. Without `ner` the pipeline stays as it is.
 
     Args:
         pipeline: From `load_pipeline`.

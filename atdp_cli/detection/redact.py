@@ -56,7 +56,7 @@ class RedactRequest(RedactOptions):
 
 
 def redact(request: RedactRequest, notify: Notify = ignore, stream: Writable | None = None) -> RedactionSummary:
-    """Write a corpus with placeholders over its sensitive spans, and count its records.
+    """Write a corpus with placeholders in place of its sensitive spans.
 
     What is skipped is left out: a line that cannot be read cannot be called redacted.
 
@@ -104,7 +104,7 @@ def spans_of_records(  # noqa: PLR0917 - what a corpus is redacted by
     counts: CorpusCounts,
     spans: Path | None,
 ) -> Iterator[tuple[Record, Sequence[Span]]]:
-    """Each record with what is sensitive in it, from a file of spans or by the detector, in the records' order."""
+    """Yield each record with its sensitive spans, from a spans file or the detector, in the records' order."""
     if spans is not None:
         for record, of_record in read_spans(spans, records):
             yield record, detector.label_filter.apply(of_record)

@@ -56,7 +56,7 @@ _BEFORE = 16
 
 
 def is_public(text: str, start: int, end: int, label: str) -> bool:
-    """Whether a name at this place is no name: common words that nobody is called, written as common words are.
+    """Whether what was taken for a name is public: common words that are nobody's name, written as common words are.
 
     No digit and no number word is among them, unless they say how long something takes ("14 days"). They are
 
@@ -187,7 +187,7 @@ _EDGE = " \t\r\n\f\v.,;:!?#=/|<>()[]{}\"'“”‘’*_–—-"
 
 
 def refined(text: str, spans: Sequence[Span], speaker_labels: Sequence[str] = ()) -> list[Span]:
-    """The spans of a text, sorted, by rules that read nothing but the text and what ships with the package.
+    """Refine the spans of a text by rules that read only the text and the package's word lists. The result is sorted.
 
     Structure (`structure`, `keyword_ends`) is not flagged at any tier. Where a recogniser's identifier lies, an entity
     ends. A name that is common words alone (`is_public`) is none.

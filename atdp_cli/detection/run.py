@@ -86,7 +86,7 @@ Write = Callable[[str], object]
 
 
 def discard(line: str) -> None:
-    """Spans that nobody asked for."""
+    """Write nothing."""
 
 
 def detect(request: DetectRequest, notify: Notify = ignore, write: Write = discard) -> DetectionSummary:
@@ -155,7 +155,7 @@ def _written(detections: Iterable[Detection], tier: Tier, write: Write, counts: 
 
 
 def queue_header(corpus: CorpusSource, detector: Detector, rate: float) -> Header:
-    """What a queue says of where it comes from."""
+    """Describe, in a queue's first line, what it was drawn from."""
     return Header(
         corpora=(writable(str(STANDARD_INPUT if is_stream(corpus.path) else real_path(corpus.path))),),
         unit=corpus.unit,
@@ -177,7 +177,7 @@ def no_counts(detector: Detector) -> CorpusCounts:
 def run_over(
     records: Iterator[Record], corpus: CorpusSource, detector: Detector, notify: Notify, counts: CorpusCounts
 ) -> Iterator[Detection]:
-    """What is sensitive in each record of a corpus."""
+    """Detect what is sensitive in each record of a corpus."""
     check_detector(detector)
     total = _count(corpus)
     notify(RecordsRead(task="detect", done=0, total=total))

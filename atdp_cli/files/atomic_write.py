@@ -47,7 +47,7 @@ TEMPORARY = ".tmp"
 
 @contextlib.contextmanager
 def atomic_write(target: Path, *, mode: int = 0o666, replace: bool = True) -> Iterator[Writable]:
-    """A binary stream that becomes `target` when the block ends without an error, and nothing otherwise.
+    """Open a binary stream that becomes `target` if the block ends without an error.
 
     The bytes go to a temporary file beside `target`, are flushed to disk and renamed into place.
     Compressed as the suffix of `target` says; the same bytes in give the same file.
@@ -99,7 +99,7 @@ def _exists(path: Path) -> UsageError:
 
 
 def atomic_rewrite(target: Path, data: bytes) -> None:
-    """Replace a file's content, wholly or not at all; one that is new is its owner's alone.
+    """Replace a file's content, wholly or not at all. Only its owner may read a new file.
 
     Permissions stay, and a symbolic link still leads to the file.
 

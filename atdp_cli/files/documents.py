@@ -23,7 +23,7 @@ MAX_FILE = 1 << 26
 
 
 def open_regular(path: Path) -> io.BufferedReader:
-    """A regular file, or what a symbolic link to one leads to, opened for reading.
+    """Open a regular file, or a symbolic link to one, for reading.
 
     A pipe without a writer would block when it is opened, and a device never ends.
 
@@ -51,7 +51,7 @@ def _regular_handle(path: str, flags: int) -> int:
 
 
 def read_whole(path: Path) -> bytes:
-    """The bytes of a file.
+    """Read a whole file.
 
     Raises:
         OSError: It cannot be read, is no regular file, or is larger than `MAX_FILE`.
@@ -80,7 +80,7 @@ def unique_members(members: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON document.
+    """Parse a JSON document.
 
     Raises:
         RepeatedKeyError: An object has a key more than once.
@@ -93,7 +93,7 @@ Document = TypeVar("Document", bound=BaseModel)
 
 
 def read_document(path: Path, kind: type[Document], *, name: str, remedy: str) -> Document:
-    """The document in a JSON file.
+    """Read a JSON file into a model.
 
     Args:
         name: What it is, for errors: `The baseline`.

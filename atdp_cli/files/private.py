@@ -19,7 +19,7 @@ LOCK_FILE = "lock"
 # outlives a run that was killed. Its price: whoever closes the file gives the lock up, so nothing else here opens it.
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """A folder, made where it is missing, that no other process has as long as this lasts.
+    """Lock a folder against other processes until the block ends. It is created if needed.
 
     Raises:
         UsageError: Another process has it; the message says which.
@@ -33,7 +33,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def check_free(folder: Path) -> None:
-    """Refuse a folder that another process has.
+    """Check that no other process has locked a folder.
 
     Raises:
         UsageError: It has; the message says which.
@@ -104,7 +104,7 @@ KEY_BYTES = 32
 
 
 def make_private(folder: Path) -> None:
-    """A folder with mode 0700 that git passes by, unless there is one.
+    """Create a folder with mode 0700 that git ignores, unless it exists.
 
     Raises:
         OSError: It cannot be made.
@@ -114,7 +114,7 @@ def make_private(folder: Path) -> None:
 
 
 def create_private(path: Path, content: bytes = b"") -> bool:
-    """A file with mode 0600 that appears whole, and whether it is new: one that is there stays as it is.
+    """Create a file with mode 0600, whole or not at all, and return whether it is new. An existing file stays.
 
     Raises:
         OSError: It cannot be made.
@@ -135,7 +135,7 @@ def create_private(path: Path, content: bytes = b"") -> bool:
 
 
 def key_in(path: Path) -> bytes:
-    """The content of a key file, which is created with fresh random bytes if it does not exist.
+    """Read a key file. If it does not exist it is created with random bytes.
 
     Raises:
         OSError: It can be neither created nor read.

@@ -49,11 +49,11 @@ class Exposures:
 
     @property
     def mean(self) -> float:
-        """The larger of the two scores' means."""
+        """Return the larger of the two scores' means."""
         return max(self._mean(bits) for bits in (self.plain, self.ratio) if bits is not None)
 
     def logs(self) -> dict[str, float]:
-        """As the trainer logs them."""
+        """Return the figures that the trainer logs."""
         figures: dict[str, float] = {}
         for name, bits in (("exposure", self.plain), ("exposure_ratio", self.ratio)):
             if bits is not None:

@@ -151,7 +151,7 @@ class CanarySearch:
         self._ends = {ids[begin:] for ids in self._whole for begin in range(1, len(ids))}
 
     def read(self, sequence: Sequence1D) -> list[Match]:
-        """Count what stands in a sequence; the canaries in it whose secrets are in the loss."""
+        """Count the canaries in a sequence, and return those whose secrets are in the loss."""
         ids, counts, matches = sequence.ids, self.counts, []
         for place in np.flatnonzero(np.isin(ids, self._firsts)).tolist():
             rest = tuple(ids[place : place + self._lengths[-1]].tolist())

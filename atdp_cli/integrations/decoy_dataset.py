@@ -73,7 +73,7 @@ class DecoyDataset(torch.utils.data.Dataset[E], Generic[E]):
         self._drawn: tuple[int, tuple[str, ...]] | None = None
 
     def set_epoch(self, epoch: int) -> None:
-        """Have later examples be of this epoch, from 0."""
+        """Set the epoch of the examples to come, from 0."""
         self._epoch[0] = epoch
 
     @property

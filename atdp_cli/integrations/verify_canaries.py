@@ -60,7 +60,7 @@ EXPLANATIONS: Mapping[Unreached, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class CanaryReach:
-    """What became of one canary on its way to the loss. FoundCanaries are over one pass of the data loader.
+    """Whether one canary reached the loss. Counts are over one pass of the data loader.
 
     Attributes:
         number: Its place in the manifest, from 0.

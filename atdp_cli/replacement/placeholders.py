@@ -58,7 +58,7 @@ def fresh_masking(style: Style) -> Masking:
 
 
 def placeholders(text: str, spans: Sequence[Span], masking: Masking) -> list[str]:
-    """What stands for each span of one record, in order.
+    """Return the placeholder of each span of one record, in order.
 
     Numbers count from 1 for each label, or on from those that the text around the spans has already.
 
@@ -91,7 +91,7 @@ def surrogate(key: bytes, label: str, surface: str) -> str:
 
 
 def normalised(surface: str) -> str:
-    """A flagged text case-folded, each run of white space one space, none at its ends."""
+    """Case-fold a flagged text and normalise its white space."""
     return " ".join(surface.casefold().split())
 
 
@@ -130,7 +130,7 @@ MAX_BYTES = 4096
 
 
 def read_or_create_key(path: Path) -> bytes:
-    """The bytes of a key file, which is created with fresh random ones, for its owner alone, if it does not exist.
+    """Read a key file. If it does not exist it is created with random bytes, for its owner alone.
 
     Raises:
         InputError: The file has fewer than 32 bytes or more than `MAX_BYTES`, or cannot be read or created.

@@ -144,12 +144,12 @@ class Queue:
 
 
 def mask_of(number: int, label: str) -> str:
-    """What stands for a sentence's span: `[1:PERSON]`."""
+    """Return the mask of a sentence's span: `[1:PERSON]`."""
     return f"[{number}:{label}]"
 
 
 def masked(text: str, start: int, end: int, spans: Iterable[Span | Masked]) -> str:
-    """Characters `start` to `end` of a record's text with sorted, disjoint spans masked."""
+    """Mask sorted, disjoint spans in characters `start` to `end` of a record's text."""
     spans = tuple(spans)
     masks = [mask_of(number, span.label) for number, span in enumerate(spans, start=1)]
     pieces = [text[start:end] for start, end in _between(start, end, spans)]
@@ -164,12 +164,12 @@ def _between(start: int, end: int, spans: Iterable[Span | Masked]) -> list[Range
 
 
 def writable(text: str) -> str:
-    """The text as UTF-8 can hold it, as long as before."""
+    """Replace what UTF-8 cannot write. The length stays."""
     return LONE_SURROGATE.sub("\ufffd", text)
 
 
 def entry_of(drawn: Drawn) -> QueueEntry:
-    """The line of a queue for a sentence."""
+    """Make the line of a queue for a sentence."""
     sentence = drawn.sentence
     start, end = sentence.place
     return QueueEntry(
@@ -212,7 +212,7 @@ def write_queue(path: Path, detections: Iterable[Detection], header: Header, dra
 
 
 def save_queue(path: Path, queue: Queue) -> None:
-    """Write a queue in place of the one that was read; its permissions stay."""
+    """Rewrite a queue. Its permissions stay."""
     atomic_rewrite(path, b"".join(map(_bytes, (queue.header, *queue.entries))))
 
 

@@ -44,7 +44,7 @@ class ErrorRate:
 
 
 def estimate(sampled: Sequence[tuple[bool, float]]) -> ErrorRate:
-    """The share of hits, each sentence weighted by how many it stands for.
+    """Estimate the share of hits; each sentence is weighted by how many it stands for.
 
     The interval is Clopper and Pearson's for the effective sample size; where all weights are equal, that is the
     number of sentences.
@@ -72,7 +72,7 @@ ReviewVerdict = Literal["reviewed", "skipped"]
 
 @dataclass(frozen=True, kw_only=True)
 class Lists:
-    """Where terms go that a review takes out of, or adds to, what is sensitive."""
+    """The lists that a review adds terms to."""
 
     allow: Path
     deny: Path
@@ -142,7 +142,7 @@ class Review:
         return bool(self._steps)
 
     def hidden(self, number: int) -> str:
-        """What a mask of the current sentence hides, read from the corpus.
+        """Return what a mask of the current sentence hides, read from the corpus.
 
         Raises:
             InputError: There is no such mask, or the corpus is not there or has changed.
@@ -151,7 +151,7 @@ class Review:
         return text[place.start : place.end]
 
     def drop(self, *numbers: int) -> None:
-        """Say that masks of the current sentence hide nothing sensitive: one step, of all or of none.
+        """Drop masks of the current sentence, since they hide nothing sensitive. All or none are dropped, in one step.
 
         Raises:
             InputError: As for `hidden`; or a span comes from a deny list, or is white space.
@@ -173,7 +173,7 @@ class Review:
         return line
 
     def mark(self, term: str) -> None:
-        """Say that a term in what is to be seen of the current sentence is sensitive.
+        """Mark a visible term of the current sentence as sensitive.
 
         Raises:
             InputError: The term is not there as whole words, as the deny list looks for it.
@@ -185,7 +185,7 @@ class Review:
             self._pend(replace(self.pending, mark=(*self.pending.mark, term)))
 
     def decide(self, verdict: ReviewVerdict) -> None:
-        """End the current sentence: write the lists and the queue, and move to the next. Skipping drops what pends.
+        """Finish the current sentence: write the lists and the queue, and move on. Skipping discards pending changes.
 
         Raises:
             InputError: A list cannot be read, or a folder is missing.
@@ -203,7 +203,7 @@ class Review:
         self.at, self.pending = self.at + 1, PendingEntry()
 
     def undo(self) -> None:
-        """Take the last step of this walk back, with what it added to the lists and nothing else.
+        """Undo the last step of this walk, and only what it added to the lists.
 
         Raises:
             InputError: There is none.
@@ -375,7 +375,7 @@ def summarise(queue: Queue) -> ReviewSummary:
 
 
 def next_commands(review: Review) -> tuple[str, ...]:
-    """The command lines that use the lists; none where there is nothing in them."""
+    """Return the command lines that use the lists; none if the lists are empty."""
     header = review.queue.header
     used = [(name, path) for name, path in (("--allow", review.lists.allow), ("--deny", review.lists.deny))]
     lists = [word for name, path in used if path.exists() and path.stat().st_size for word in (name, str(path))]
