@@ -61,7 +61,7 @@ class TokenClassifier:
         """Tag each token. One in two windows is tagged by the window with more tokens on both of its sides."""
         with without_panic(self.name):
             first = self.tokenizer.encode(text)
-        windows = [first, *first.overflowing]
+        windows = [first, *first.overflowing] if first.ids else []
         for number, window in enumerate(windows):
             said = self._classes(window)
             begin = self.stride // 2 if number else 0
