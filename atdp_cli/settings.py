@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from types import MappingProxyType
-from typing import Annotated, Any, Self, TypeVar, cast, dataclass_transform
+from typing import Annotated, Any, Literal, Self, TypeVar, cast, dataclass_transform
 
 import pydantic.dataclasses
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
 
@@ -265,3 +265,21 @@ class RunSettings(Options):
 
 
 DATA, DETECTION, OUTPUT, RUNNING = "Data", "Detection", "Output", "Running"
+
+
+class DeviceOptions(Options):
+    """Where the arithmetic is done."""
+
+    device: Annotated[Literal["auto", "cpu", "cuda"], Option(RUNNING, fingerprint=False)] = "auto"
+    """auto takes the GPU where there is one."""
+
+
+class ThreadOptions(Options):
+    """How many threads compute."""
+
+    threads: Annotated[PositiveInt | None, Option(flag=False, fingerprint=False)] = None
+    """Threads for the arithmetic. Default: as torch chooses; one to harden under 10 million parameters."""
+
+
+class ComputeOptions(ThreadOptions, DeviceOptions):
+    """Both."""

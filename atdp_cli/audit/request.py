@@ -18,8 +18,7 @@ from atdp_cli.detection.options import ExecutorOptions
 from atdp_cli.errors import UsageError
 from atdp_cli.files.corpus_file import check_readable
 from atdp_cli.model.folder import check_folder
-from atdp_cli.model.options import ComputeOptions
-from atdp_cli.settings import Option
+from atdp_cli.settings import ComputeOptions, Option
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -38,7 +38,7 @@ from atdp_cli.reporting.entries import PerplexityEntry, RanksEntry
 from atdp_cli.reporting.from_ledger import as_entry
 from atdp_cli.training.plan import Plan
 from atdp_cli.training.recipe import TextVariant
-from atdp_cli.training.tune.range_test import RANKED_VALUES, RangeTest
+from atdp_cli.training.search import RANKED_VALUES, RangeTest
 
 SEARCHED_SAMPLES = 2
 """Of so many other training records each: one by which a learning rate is chosen, and one that confirms it."""

@@ -8,8 +8,8 @@ import torch
 from atdp_cli.hardening.budget import Cursor
 from atdp_cli.replacement.frequencies import Frequencies
 from atdp_cli.training.objective import Weighing
+from atdp_cli.training.search import Tuned
 from atdp_cli.training.state import StageResult, StageState
-from atdp_cli.training.tune.search import Tuned
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

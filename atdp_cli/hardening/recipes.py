@@ -23,7 +23,7 @@ from atdp_cli.training.recipe import (
     takes_steps,
 )
 from atdp_cli.training.recipe_file import RecipeFile
-from atdp_cli.training.tune.search import Tuned
+from atdp_cli.training.search import Tuned
 
 PAPER = (
     "base",

@@ -33,8 +33,8 @@ from atdp_cli.replacement.frequencies import (
 from atdp_cli.training.objective import make_example
 from atdp_cli.training.plan import StagePlan, frequencies_event
 from atdp_cli.training.recipe import reads_reference
-from atdp_cli.training.tune.search import Search, Tuned
-from atdp_cli.training.tune.trials import SCORED_RECORDS, TrialRun, range_test_stage, search_stage
+from atdp_cli.training.search import Search, Tuned
+from atdp_cli.training.trials import SCORED_RECORDS, TrialRun, range_test_stage, search_stage
 
 
 def fit_frequencies(records: Iterable[FlaggedRecord], sigma: float, noise: KeyStream) -> tuple[Frequencies, Released]:

@@ -47,8 +47,8 @@ from atdp_cli.reporting.stage_facts import clipped, had_noise, had_noisy_steps
 from atdp_cli.training.clip.select import SelectedEngine
 from atdp_cli.training.objective import Weighing, sensitive_share
 from atdp_cli.training.plan import StagePlan, with_chosen_rate
+from atdp_cli.training.search import Trial
 from atdp_cli.training.state import StageResult
-from atdp_cli.training.tune.search import Trial
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,8 +17,8 @@ from atdp_cli.training.options import STAGE_OPTIONS, RecipeOptions, StageOptions
 from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks
 from atdp_cli.training.recipe import Recipe, parse_recipe, tunable
 from atdp_cli.training.recipe_file import load_recipe
+from atdp_cli.training.search import Effort
 from atdp_cli.training.stage_options import apply_settings, has_option, parse_setting, stage_setting
-from atdp_cli.training.tune.search import Effort
 
 
 class HardenRequest(TrainingRunOptions, RecipeOptions, StageOptions, DetectionOptions):

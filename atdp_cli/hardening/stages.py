@@ -25,7 +25,7 @@ from atdp_cli.training.recipe import TextVariant, reads_records, reads_reference
 from atdp_cli.training.state import AfterStep, StageResult, StageState
 from atdp_cli.training.trainable import interpolate
 from atdp_cli.training.trainer import Randomness, StageRun, run_noise, run_plain, run_private
-from atdp_cli.training.tune.trials import decoyed_loss
+from atdp_cli.training.trials import decoyed_loss
 
 ALL_ALIKE = (
     "in most records sensitive tokens already carry the target share, so w is 1 and all tokens weigh the same; "

@@ -13,7 +13,7 @@ from atdp_cli.reporting.entries import BeforeAfter, GuaranteeEntry, RanksBeforeA
 from atdp_cli.training.objectives import Distilled
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import DPSGD, NonPrivate, TextVariant, Train, reads_records
-from atdp_cli.training.tune.range_test import RangeTest
+from atdp_cli.training.search import RangeTest
 
 
 class FlaggedEntry(Frozen):

@@ -12,8 +12,7 @@ from atdp_cli.errors import UsageError
 from atdp_cli.files.atomic_write import same_file
 from atdp_cli.files.corpus_file import check_readable
 from atdp_cli.model.folder import check_folder
-from atdp_cli.model.options import ComputeOptions
-from atdp_cli.settings import DATA, Option, Options, contradiction
+from atdp_cli.settings import DATA, ComputeOptions, Option, Options, contradiction
 
 AUDIT = "Audit"
 

@@ -14,13 +14,24 @@ from atdp_cli.detection.options import (
     SpanFileOptions,
 )
 from atdp_cli.detection.settings import DetectorSettings
-from atdp_cli.model.options import DeviceOptions, ThreadOptions
 from atdp_cli.privacy.ledger import CheckpointHistory
 from atdp_cli.privacy.schedule import NoiseMultiplier, SigmaGrowth, SigmaMax
-from atdp_cli.settings import DATA, DETECTION, MIN_DELTA, OUTPUT, Option, Options, Positive, contradiction, declared
+from atdp_cli.settings import (
+    DATA,
+    DETECTION,
+    MIN_DELTA,
+    OUTPUT,
+    DeviceOptions,
+    Option,
+    Options,
+    Positive,
+    ThreadOptions,
+    contradiction,
+    declared,
+)
 from atdp_cli.training.objectives import TargetShare, UnflaggedWeight
 from atdp_cli.training.recipe import RECIPES, Count, Epochs
-from atdp_cli.training.tune.search import Effort
+from atdp_cli.training.search import Effort
 
 ClippingEngineName = Literal["ghost", "opacus", "per-record"]
 

@@ -36,8 +36,7 @@ from atdp_cli.training.recipe import (
     takes_steps,
     tunable,
 )
-from atdp_cli.training.tune.range_test import RangeTest, plan_range_test
-from atdp_cli.training.tune.search import Effort, Search, plan_search, tuned_stage
+from atdp_cli.training.search import Effort, RangeTest, Search, plan_range_test, plan_search, tuned_stage
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import torch
 
 from atdp_cli.model.perplexity import Perplexity
-from atdp_cli.training.tune.search import Tuned
+from atdp_cli.training.search import Tuned
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,6 @@ from atdp_cli.training.clip.engine import ClippingEngine, sensitivity, zeros_of
 from atdp_cli.training.gradients import mean_gradient, unclipped_sum
 from atdp_cli.training.noise import clip_and_sum, poisson_sample
 from atdp_cli.training.objective import Example, count_tokens
-from atdp_cli.training.optimizers import make_optimizer, optimizer_tensors, restore_optimizer, start_of
 from atdp_cli.training.options import Precision
 from atdp_cli.training.parallel.collectives import all_gather
 from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks, local_items
@@ -37,7 +36,16 @@ from atdp_cli.training.state import (
     ignore_state,
     set_generators,
 )
-from atdp_cli.training.step import Noise, anneal, noisy_step, optimizer_step
+from atdp_cli.training.step import (
+    Noise,
+    anneal,
+    make_optimizer,
+    noisy_step,
+    optimizer_step,
+    optimizer_tensors,
+    restore_optimizer,
+    start_of,
+)
 from atdp_cli.training.trainable import copies, restore
 
 Refresh = Callable[[int], Sequence[Example]]

@@ -8,8 +8,8 @@ from atdp_cli.corpus.spans import Tier
 from atdp_cli.errors import UsageError
 from atdp_cli.hardening.request import EPSILON, RECIPE
 from atdp_cli.training.recipe import DPSGD, RECIPES, Recipe, parse_recipe
+from atdp_cli.training.search import WARMUP
 from atdp_cli.training.stage_options import apply_settings, parse_setting
-from atdp_cli.training.tune.search import WARMUP
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,8 @@ from atdp_cli.hardening.request import MIN_RATE, RATE, RECIPE, learning_rate, mi
 from atdp_cli.training.options import STAGE_OPTIONS
 from atdp_cli.training.recipe import DPSGD, Train, parse_recipe
 from atdp_cli.training.recipe_file import read_recipe
+from atdp_cli.training.search import WARMUP
 from atdp_cli.training.stage_options import apply_settings, stage_setting
-from atdp_cli.training.tune.search import WARMUP
 from tests.cli.conftest import Atdp, Ended, Harden
 
 

@@ -31,8 +31,8 @@ from atdp_cli.hardening.workspace import checkpoint_numbers
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.replacement.frequencies import TableShares
 from atdp_cli.training.objective import Weighing
+from atdp_cli.training.search import Trial, Tuned
 from atdp_cli.training.state import BestEpoch, StageResult, StageState
-from atdp_cli.training.tune.search import Trial, Tuned
 
 figures = st.none() | st.floats(allow_nan=False)
 perplexities = st.builds(Perplexity, all=figures, sensitive=figures, other=figures)

@@ -32,8 +32,7 @@ from atdp_cli.reporting.verify import verify
 from atdp_cli.training.plan import CorpusFacts, make_plan
 from atdp_cli.training.recipe import DecoyEquality, NonPrivate, Recipe, Train, parse_recipe
 from atdp_cli.training.recipe_file import RECIPE_FILE, read_recipe
-from atdp_cli.training.tune.range_test import AT_CHANCE, RangeTest
-from atdp_cli.training.tune.search import SHARE, WARMUP
+from atdp_cli.training.search import AT_CHANCE, SHARE, WARMUP, RangeTest
 from tests.hardening.resumption import Place, asking, equal, finished, ledger_of, report, run, weights
 
 EPOCHS, BATCH = 8, 4

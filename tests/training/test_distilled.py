@@ -18,8 +18,8 @@ from atdp_cli.training.objective import Example, make_example
 from atdp_cli.training.objectives import Distilled, Objective, Uniform
 from atdp_cli.training.plan import CorpusFacts, StagePlan, make_plan
 from atdp_cli.training.recipe import RECIPES, AdamW, Train
+from atdp_cli.training.search import WARMUP, Effort
 from atdp_cli.training.trainer import run_plain
-from atdp_cli.training.tune.search import WARMUP, Effort
 from tests.training.clipping.models import build, relative
 from tests.training.stages import stage_run, trained
 from tests.training.test_unlearning import RECORDS, check_resumption, moved

@@ -13,16 +13,17 @@ from atdp_cli.privacy.ledger import CheckpointHistory, PlainTraining
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.training.plan import CorpusFacts, StagePlan, make_plan
 from atdp_cli.training.recipe import RECIPES
-from atdp_cli.training.tune.range_test import (
+from atdp_cli.training.search import (
     AT_CHANCE,
+    FORGETTING,
     LEVEL_FACTORS,
     LEVEL_SHARES,
     MIN_LEVEL_STEPS,
+    Effort,
     RangeTest,
     lowest_forgetting,
     plan_range_test,
 )
-from atdp_cli.training.tune.search import FORGETTING, Effort
 
 efforts: st.SearchStrategy[Literal["quick", "full"]] = st.sampled_from(["quick", "full"])
 p_values = st.floats(0, 1)

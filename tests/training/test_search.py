@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.training.plan import CorpusFacts, make_plan
 from atdp_cli.training.recipe import Recipe, parse_recipe, tunable
-from atdp_cli.training.tune.search import MAX_STEPS, MIN_STEPS, SHARE, Search, plan_search, search_rate
+from atdp_cli.training.search import MAX_STEPS, MIN_STEPS, SHARE, Search, plan_search, search_rate
 
 efforts: st.SearchStrategy[Literal["quick", "full"]] = st.sampled_from(["quick", "full"])
 

@@ -21,10 +21,10 @@ from atdp_cli.training.clip.engine import trainable
 from atdp_cli.training.clip.per_record import clipped_sum
 from atdp_cli.training.objective import Example
 from atdp_cli.training.objectives import NoLoss, Uniform
-from atdp_cli.training.optimizers import make_optimizer, optimizer_tensors, restore_optimizer
 from atdp_cli.training.plan import CorpusFacts, StagePlan, make_plan
 from atdp_cli.training.recipe import DPSGD, NO_DP, SGD, AdamW, NonPrivate, Optimizer, TextVariant, Train
 from atdp_cli.training.state import StageResult, StageState
+from atdp_cli.training.step import make_optimizer, optimizer_tensors, restore_optimizer
 from atdp_cli.training.trainer import Randomness, run_noise, run_plain, run_private
 from tests.training.stages import stage_run, trained
 from tests.training.test_clipping import CLIP, example, gpt2

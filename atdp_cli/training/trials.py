@@ -22,15 +22,14 @@ from atdp_cli.model.perplexity import Perplexity, perplexity
 from atdp_cli.model.windows import Window
 from atdp_cli.training.clip.engine import ClippingEngine
 from atdp_cli.training.objective import Example
-from atdp_cli.training.optimizers import start_of
 from atdp_cli.training.options import Precision
 from atdp_cli.training.parallel.collectives import all_reduce_sum
 from atdp_cli.training.parallel.ranks import Ranks
 from atdp_cli.training.plan import StagePlan, with_chosen_rate
+from atdp_cli.training.search import TRIAL_WARMUP, RangeTest, RankTests, Search, Tuned, lowest_forgetting, search_rate
+from atdp_cli.training.step import start_of
 from atdp_cli.training.trainable import copies, restore
 from atdp_cli.training.trainer import StageRun, run_plain
-from atdp_cli.training.tune.range_test import RangeTest, RankTests, lowest_forgetting
-from atdp_cli.training.tune.search import TRIAL_WARMUP, Search, Tuned, search_rate
 
 SCORED_RECORDS = 200
 """Held-out records on which trials and epochs are judged, spread over all by position."""

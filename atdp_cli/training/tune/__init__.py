@@ -1,1 +1,0 @@
-"""The search for a learning rate: range test, trials and choice. Private."""
