@@ -111,7 +111,7 @@ def span_file(tmp_path_factory: pytest.TempPathFactory, corpus: Path) -> Path:
     from atdp_cli.cli.app import run
 
     path = tmp_path_factory.mktemp("spans") / "spans.jsonl"
-    assert run(["detect", str(corpus), "--tier", "low-entity", "-o", str(path), "-q", "--store", "none"]) == 0
+    assert run(["detect", str(corpus), "--tier", "low-entity", "-o", str(path), "-q", "--set", "run.store=none"]) == 0
     return path
 
 

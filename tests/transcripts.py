@@ -26,14 +26,14 @@ Ask Omar Haddad in Berlin.
 """
 LOW = "--tier low-entity"
 QUEUE = f"detect mail.txt {LOW} --review queue.jsonl --set run.review-share=1 -o spans.jsonl --quiet"
-HARDEN = "harden model --data corpus.txt --max-records 60"
+HARDEN = "harden model --data corpus.txt --set run.max-records=60"
 AUDIT = "audit-canary model --manifest canaries.json"
 
 SCREENS: dict[str, tuple[str, ...]] = {
     "account": (
         "account ledger.json --group 10",
         "account ledger.json plain.json",
-        "account --sample-rate 0.01 --noise-multiplier 1 --steps 1000",
+        "account --sampling-probability 0.01 --noise-multiplier 1 --steps 1000",
         "account --recipe redacted+atdp --records 10000 --solve noise --target-epsilon 2",
     ),
     "recipes": ("harden --list-recipes",),
@@ -62,19 +62,19 @@ SCREENS: dict[str, tuple[str, ...]] = {
     ),
     "audit-canary": (
         AUDIT,
-        f"{AUDIT} --reference base --describe-candidates --attacks extraction --set run.continuations=10",
+        f"{AUDIT} --reference base --set run.describe-candidates=true --attacks extraction --set run.continuations=10",
         "audit-canary model --manifest coins.json --attacks membership",
         "audit-canary model base absent --manifest canaries.json --max-exposure 0.001",
     ),
     "audit-corpus": (
-        "audit-corpus model --data corpus.txt --harden-split --reference base --store none",
-        "audit-corpus model --data corpus.txt --harden-split --store none --max-memorised 0",
+        "audit-corpus model --data corpus.txt --harden-split --reference base --set run.store=none",
+        "audit-corpus model --data corpus.txt --harden-split --set run.store=none --max-memorised 0",
     ),
     "report": ("report reports/out", "report reports/out.private", "report reports/out --compare reports/other"),
     "errors": (
         "report absent",
         f"{AUDIT} --max-exposure 0.001",
-        "detect mail.txt --progress json --quiet",
+        "detect mail.txt --set run.progress=json --quiet",
         "detect absent.txt",
         "audit-canary absent --manifest canaries.json",
         "audit-canary absent elsewhere --manifest canaries.json",

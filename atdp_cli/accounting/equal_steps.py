@@ -23,16 +23,18 @@ MIN_RATE_SOLVED = 1e-7
 class Parameters:
     """A hypothetical run of equal steps: q in (0, 1], σ > 0, and how many."""
 
-    sample_rate: float
+    sampling_probability: float
     noise_multiplier: float
     steps: int
 
     def __post_init__(self) -> None:
-        require_positive("sample-rate", self.sample_rate)
-        if self.sample_rate < MIN_RATE:
-            raise UsageError(f"sample-rate is {self.sample_rate}.", f"Choose at least {MIN_RATE:g}.")
-        if self.sample_rate > 1:
-            raise UsageError(f"sample-rate is {self.sample_rate}.", "It is a probability: choose at most 1.")
+        require_positive("sampling-probability", self.sampling_probability)
+        if self.sampling_probability < MIN_RATE:
+            raise UsageError(f"sampling-probability is {self.sampling_probability}.", f"Choose at least {MIN_RATE:g}.")
+        if self.sampling_probability > 1:
+            raise UsageError(
+                f"sampling-probability is {self.sampling_probability}.", "It is a probability: choose at most 1."
+            )
         require_noise("noise-multiplier", self.noise_multiplier)
         require_at_least("steps", self.steps, 1)
         require_at_most("steps", self.steps, MAX_STEPS)
@@ -41,7 +43,7 @@ class Parameters:
         """The ledger of such a run."""
         event = SubsampledGaussian(
             stage="hypothetical",
-            sampling_rate=self.sample_rate,
+            sampling_rate=self.sampling_probability,
             noise_multiplier=self.noise_multiplier,
             clip_norm=1.0,
             steps=self.steps,
@@ -100,5 +102,5 @@ def _search(unknown: Unknown, known: Parameters) -> tuple[Callable[[float], Para
             return lambda value: replace(known, noise_multiplier=value), 1.0, HIGHEST_NOISE, LOWEST_NOISE
         case Unknown.STEPS:
             return lambda value: replace(known, steps=int(value)), 1000, 1, MAX_STEPS_SOLVED
-        case Unknown.SAMPLE_RATE:
-            return lambda value: replace(known, sample_rate=value), 0.01, MIN_RATE_SOLVED, 1.0
+        case Unknown.SAMPLING_PROBABILITY:
+            return lambda value: replace(known, sampling_probability=value), 0.01, MIN_RATE_SOLVED, 1.0

@@ -22,7 +22,7 @@ class Unknown(StrEnum):
 
     NOISE = "noise"
     STEPS = "steps"
-    SAMPLE_RATE = "sample-rate"
+    SAMPLING_PROBABILITY = "sampling-probability"
 
 
 class AccountedOptions(Options):
@@ -31,7 +31,7 @@ class AccountedOptions(Options):
     ledgers: Annotated[tuple[Path, ...], Option(main=True, argument=True, metavar="OUT|LEDGER")] = ()
     """Hardened models' folders, or privacy_ledger.json files; several compose, what they share once."""
 
-    sample_rate: Annotated[float | None, Option(ASKED, main=True)] = None
+    sampling_probability: Annotated[float | None, Option(ASKED, main=True)] = None
     """q: the chance of each record to be in a step."""
 
     noise_multiplier: Annotated[float | None, Option(ASKED, main=True)] = None
@@ -40,9 +40,9 @@ class AccountedOptions(Options):
     steps: Annotated[int | None, Option(ASKED, main=True)] = None
     """Number of steps."""
 
-    solve: Annotated[Unknown | None, Option(ASKED, main=True, metavar="noise|steps|sample-rate")] = None
-    """Find the least noise, the most steps or the largest sample rate for --target-epsilon, the others given; with
-    --recipe the noise."""
+    solve: Annotated[Unknown | None, Option(ASKED, main=True, metavar="noise|steps|sampling-probability")] = None
+    """Find the least noise, the most steps or the largest sampling probability for --target-epsilon, the others given;
+    with --recipe the noise."""
 
     target_epsilon: Annotated[float | None, Option(ASKED, main=True)] = None
     """The ε that --solve must not pass."""
@@ -94,7 +94,7 @@ class AccountRequest(AccountedOptions, StageSizeOptions, AcceptOptions, Replacin
     @property
     def is_hypothetical(self) -> bool:
         """Whether parameters or a recipe are given, of a run that nobody has run yet."""
-        run = (self.sample_rate, self.noise_multiplier, self.steps, self.solve)
+        run = (self.sampling_probability, self.noise_multiplier, self.steps, self.solve)
         return any(value is not None for value in (*run, *self.planned))
 
     @property

@@ -51,7 +51,7 @@ class LedgerEpsilon(Frozen):
 class ParametersEntry(Frozen):
     """A run of equal steps: q, σ, and how many."""
 
-    sample_rate: float
+    sampling_probability: float
     noise_multiplier: float
     steps: int
 

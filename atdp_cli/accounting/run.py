@@ -137,8 +137,10 @@ def _plan(request: AccountRequest, stages: Recipe) -> Plan:
     """What a recipe would spend; with a target, with the noise solved for."""
     if request.records is None:
         raise UsageError("A recipe spends by the number of records.", "Add --records.")
-    if request.sample_rate is not None or request.steps is not None:
-        raise UsageError("A recipe sets its own sample rate and steps.", "Use --records, --batch-size and --epochs.")
+    if request.sampling_probability is not None or request.steps is not None:
+        raise UsageError(
+            "A recipe sets its own sampling probability and steps.", "Use --records, --batch-size and --epochs."
+        )
     if request.solve not in (None, Unknown.NOISE):
         raise UsageError("For a recipe only the noise can be solved for.", "Use --solve noise.")
     if request.solve is not None and request.noise_multiplier is not None:
@@ -168,7 +170,7 @@ def _plan(request: AccountRequest, stages: Recipe) -> Plan:
 
 def _of_parameters(request: AccountRequest) -> _Subject:
     given: dict[str, float | None] = {
-        "sample-rate": request.sample_rate,
+        "sampling-probability": request.sampling_probability,
         "noise-multiplier": request.noise_multiplier,
         "steps": request.steps,
     }
@@ -178,11 +180,11 @@ def _of_parameters(request: AccountRequest) -> _Subject:
     if any(value is None for name, value in given.items() if name != sought):
         raise UsageError(
             "There is nothing to account for.",
-            "Give a model folder or ledger, --recipe and --records, or all of --sample-rate, --noise-multiplier and "
-            "--steps, but for the one that --solve finds.",
+            "Give a model folder or ledger, --recipe and --records, or all of --sampling-probability, "
+            "--noise-multiplier and --steps, but for the one that --solve finds.",
         )
     parameters = Parameters(
-        sample_rate=1.0 if request.sample_rate is None else request.sample_rate,
+        sampling_probability=1.0 if request.sampling_probability is None else request.sampling_probability,
         noise_multiplier=1.0 if request.noise_multiplier is None else request.noise_multiplier,
         steps=1 if request.steps is None else request.steps,
     )

@@ -120,7 +120,7 @@ class AuditRequest(ComputeOptions, ExecutorOptions):
     """Which tests can fail a model: some of ranks, extraction, membership and relearning, with commas between them.
     An attack that is named here is tried. Default: ranks, and the --attacks."""
 
-    ranking: Annotated[Literal["auto", "exact", "sampled"], Option(LIMITS, metavar="HOW")] = "auto"
+    ranking: Annotated[Literal["auto", "exact", "sampled"], Option(flag=False)] = "auto"
     """exact: rank canaries among all candidates. sampled: among a random sample that is large enough for the tests.
     auto samples only where the tokenizer makes candidates expensive and no option needs all of them."""
 
@@ -149,17 +149,17 @@ class AuditRequest(ComputeOptions, ExecutorOptions):
     continuations: Annotated[int, Field(ge=1, le=10_000_000), Option(flag=False)] = 1000
     """Continuations that extraction draws."""
 
-    other_text: Annotated[Path | None, Option(ATTACKS)] = None
+    other_text: Annotated[Path | None, Option(flag=False)] = None
     """For relearning: text without the canaries that a copy is fine-tuned on and then audited again."""
 
     relearning_steps: Annotated[int, Field(ge=1, le=100_000), Option(flag=False)] = 50
     """Steps of that fine-tuning."""
 
-    describe_candidates: Annotated[bool, Option(ATTACKS)] = False
+    describe_candidates: Annotated[bool, Option(flag=False)] = False
     """Describe all candidates: a histogram of log p, and the likeliest with their probabilities."""
 
     show_secrets: Annotated[bool, Option("Output")] = False
-    """Add the secrets to what is printed, in the JSON of --describe-candidates too. No other JSON and no file holds
+    """Add the secrets to what is printed, in the JSON of run.describe-candidates too. No other JSON and no file holds
     them."""
 
     @model_validator(mode="after")
@@ -168,7 +168,7 @@ class AuditRequest(ComputeOptions, ExecutorOptions):
         if "relearning" in self.tried and self.other_text is None:
             raise UsageError(
                 "Relearning fine-tunes a copy of the model on other text, and none was given.",
-                "Give a text without the canaries by --other-text.",
+                "Give a text without the canaries: --set run.other-text=FILE.",
             )
         return self
 
@@ -200,7 +200,7 @@ class AuditRequest(ComputeOptions, ExecutorOptions):
     def needs_whole_pool(self) -> str | None:
         """The option that a sample cannot answer; None where there is none."""
         asked = {
-            "--describe-candidates": self.describe_candidates,
+            "run.describe-candidates": self.describe_candidates,
             "--max-exposure": self.limits.max_exposure is not None,
             "--max-epsilon-lower-bound": self.limits.max_epsilon_lower_bound is not None,
             "run.rank-guesses": self.rank_guesses is not None,
@@ -269,13 +269,13 @@ def check_request(canaries: CanaryTargets, request: AuditRequest) -> None:
         )
     if request.ranking == "sampled" and (option := request.needs_whole_pool) is not None:
         raise UsageError(
-            f"--ranking sampled ranks within a sample, and {option} needs all candidates.", "Leave one out."
+            f"run.ranking=sampled ranks within a sample, and {option} needs all candidates.", "Leave one out."
         )
     if request.coin_guesses is not None and not coins:
         raise UsageError("run.coin-guesses is about coins, and none were tossed.", "Plant with plant-canary --in-out.")
     if request.describe_candidates and sampled(canaries.template):
         raise UsageError(
-            f"--describe-candidates describes all candidates, and the template has over {LARGEST_POOL:,}.",
+            f"run.describe-candidates describes all candidates, and the template has over {LARGEST_POOL:,}.",
             "Use a shorter slot.",
         )
 

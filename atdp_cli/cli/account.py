@@ -31,8 +31,12 @@ def print_account(summary: AccountSummary, *, solved: bool) -> None:
 
 def _print_solution(summary: AccountSummary, console: "Console") -> None:
     if summary.parameters is not None:
-        q, sigma, steps = summary.parameters.sample_rate, summary.parameters.noise_multiplier, summary.parameters.steps
-        console.print(f"Sample rate {q:.6g}, noise multiplier {sigma:.6g}, {steps:,} steps.")
+        q, sigma, steps = (
+            summary.parameters.sampling_probability,
+            summary.parameters.noise_multiplier,
+            summary.parameters.steps,
+        )
+        console.print(f"Sampling probability {q:.6g}, noise multiplier {sigma:.6g}, {steps:,} steps.")
     for stage in summary.stages or ():
         if stage.noise_multipliers:
             sigma = stage.noise_multipliers[0]
@@ -75,8 +79,8 @@ def _table(summary: AccountSummary, figures: ScopeEntry, *, first: bool) -> Any:
 def account_command(request: AccountRequest, printing: JsonOptions) -> None:
     """Say what ε runs have spent, or would spend: by PLD (the figure to quote), by RDP, and the paper's way.
 
-    Give ledgers, or --sample-rate, --noise-multiplier and --steps, or --recipe and --records. Or declare how a model
-    was trained elsewhere: --adopt MODEL --ledger DECOYED.
+    Give ledgers, or a recipe with its number of records, or a run of equal steps: its sampling probability, noise
+    multiplier and steps. With --adopt and --ledger you declare how a model was trained elsewhere.
     """
     from atdp_cli.accounting.run import account
 

@@ -89,8 +89,8 @@ def _capped(audit: Audit) -> Iterator[str]:
         if canary.compared < canary.pool:
             yield (
                 f"The template has {canary.pool:.3g} candidates: ranks are among {canary.compared - 1:,} of them, "
-                "drawn uniformly, and the canary, which caps its exposure. --ranking exact ranks it among all of up to "
-                "10⁷."
+                "drawn uniformly, and the canary, which caps its exposure. --set run.ranking=exact ranks it among "
+                "all of up to 10⁷."
             )
             return
 

@@ -191,9 +191,9 @@ def full_command(context: typer.Context) -> tuple[str, ...]:
     return tuple(_words(context, lambda _, value: shlex.quote(_text(value))))
 
 
-def without_paths(context: typer.Context, options: type[Options]) -> tuple[str, ...]:
+def without_paths(context: typer.Context, *options: type[Options]) -> tuple[str, ...]:
     """The same with the option's name in capitals for every value that is no number, no choice and not public."""
-    public = {name for name, _, option in declared(options) if option.public}
+    public = {name for name, _, option in declared(*options) if option.public}
     choices = {str(each.name) for each in context.command.params if hasattr(getattr(each, "type", None), "choices")}
 
     def masked(name: str, value: Any) -> str:

@@ -96,7 +96,7 @@ def _harden(context: typer.Context, request: HardenRequest, printing: HardenComm
     caller = Caller(
         ranks=ranks,
         command=full_command(context),
-        command_without_paths=without_paths(context, HardenRequest),
+        command_without_paths=without_paths(context, HardenRequest, HardenCommandOptions),
         stop_signal=stop_on_interrupt,
         planned=lambda plan: show_plan(plan, console),
         measured=lambda plan: show_needs(plan, request.spans, console),

@@ -114,7 +114,7 @@ class OutputOptions(JsonOptions):
 class ProgressOptions(OutputOptions):
     """What a command prints, its progress included."""
 
-    progress: Annotated[ProgressOption, Option(OUTPUT, fingerprint=False)] = ProgressOption.AUTO
+    progress: Annotated[ProgressOption, Option(flag=False, fingerprint=False, public=True)] = ProgressOption.AUTO
     """auto: bars on a terminal, else lines. json: each event as a line of JSON on standard error, and nothing else
     there but errors. As the screen, the events of harden tell perplexities of held-out text."""
 
@@ -126,5 +126,5 @@ class ProgressOptions(OutputOptions):
         """
         as_events = self.progress is ProgressOption.JSON
         if as_events and self.quiet:
-            raise UsageError("--quiet silences what --progress json writes.", "Leave one of them out.")
+            raise UsageError("--quiet silences what run.progress=json writes.", "Leave one of them out.")
         return stderr_console(quiet=self.quiet or as_events)

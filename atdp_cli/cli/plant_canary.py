@@ -101,7 +101,7 @@ def plant_canary_command(
     if reach.nodes is not None:
         console.print(
             "This tokenizer gives each character of a secret a token of its own: to rank among all candidates, an "
-            f"audit scores {reach.nodes:,} positions a model. A gate draws a sample (--ranking); a slot that is one "
+            f"audit scores {reach.nodes:,} positions a model. A gate draws a sample (run.ranking); a slot that is one "
             "character shorter takes a tenth or less."
         )
 

@@ -66,7 +66,7 @@ class DecoyOptions(
     """Whose decoys: those of harden --recipe fitted-decoys, drawn as often as one noisy release says that the corpus
     has them, or those of --recipe decoys, drawn uniformly, which spend nothing."""
 
-    decoy_equality: Annotated[DecoyEquality | None, Option(COPIES, metavar="record")] = None
+    decoy_equality: Annotated[DecoyEquality | None, Option(flag=False)] = None
     """record: equal words and numbers of a record get equal decoys. Default: each is drawn by itself."""
 
     target_epsilon: Annotated[PositiveFloat | None, Option(PRIVACY)] = None

@@ -125,7 +125,7 @@ def _store(given: Path | None, corpus: Path) -> Path | None:
         return private_folder(corpus)
     if given.suffix != ".private":
         raise UsageError(
-            f"--store {given} does not end in .private.",
+            f"run.store={given} does not end in .private.",
             f"What was found says something about the records and stays with you; call it {given}.private.",
         )
     return given

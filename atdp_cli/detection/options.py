@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from atdp_cli.corpus.spans import Tier
-from atdp_cli.settings import DATA, DETECTION, OUTPUT, RUNNING, Option, Options
+from atdp_cli.settings import DATA, DETECTION, OUTPUT, Option, Options
 
 READERS = ("harden", "detect", "redact", "audit-corpus")
 """Commands that always read a corpus."""
@@ -88,7 +88,7 @@ class DetectionOptions(Options):
     """Other settings of the detector, and a language model that checks it; detect --write-detector writes such a file.
     What it says is part of what was run, as if it were said here."""
 
-    store: Annotated[Path | None, Option(DETECTION, metavar="DIR|none", fingerprint=False)] = None
+    store: Annotated[Path | None, Option(flag=False, fingerprint=False)] = None
     """Folder, ending in .private, to keep what was found in, so that another tier, other lists or an interrupted run
     need not read the corpus again. It holds no text, but stays with you. none: keep nothing, look nothing up. Default:
     CORPUS.private beside the corpus."""
@@ -100,7 +100,7 @@ class DetectionOptions(Options):
 class ExecutorOptions(Options):
     """Where work is done."""
 
-    run_on: Annotated[str, Option(RUNNING, metavar="local|ray[:HOST:PORT]", fingerprint=False)] = "local"
+    run_on: Annotated[str, Option(flag=False, fingerprint=False)] = "local"
     """local: on this machine. ray: as tasks of a Ray that is started here, or of the cluster at HOST:PORT (ray:auto on
     one of its machines), restarted where a worker ends; what is written is the same. Batches of private text, or of an
     audit the secrets, go to its workers. Needs pip install 'atdp[ray]'."""

@@ -74,7 +74,7 @@ class Ray:
         check_workers(self.processors)
         if self.address not in (None, AUTO) and not _HOST_PORT.fullmatch(self.address):
             raise UsageError(
-                f"--run-on ray:{self.address} does not end in HOST:PORT.",
+                f"run.run-on=ray:{self.address} does not end in HOST:PORT.",
                 "Run atdp on a machine of the cluster, with its HOST:PORT or with ray:auto.",
             )
 
@@ -84,7 +84,8 @@ def require_ray() -> None:
     spec = find_spec("ray")
     if spec is None or spec.origin is None:  # a folder of that name is no package
         raise UsageError(
-            "--run-on ray needs the package ray, which is not installed.", "Install the extra: pip install 'atdp[ray]'."
+            "run.run-on=ray needs the package ray, which is not installed.",
+            "Install the extra: pip install 'atdp[ray]'.",
         )
 
 
@@ -203,7 +204,7 @@ def _begin_or_join(library: Any, where: dict[str, Any]) -> None:
             place = "Ray could not be started" if here else f"The cluster of Ray at {where['address']} cannot be used"
             raise RunError(
                 f"{place} ({type(error).__name__}).",
-                "Check its version and its token, or use --run-on local.",
+                "Check its version and its token, or use --set run.run-on=local.",
             ) from error
 
 
@@ -274,10 +275,10 @@ def make_executor(run_on: str, workers: int) -> Executor:
         return Local(workers=workers)
     name, _, address = run_on.partition(":")
     if name != RAY:
-        raise UsageError(f"--run-on {run_on} is not known.", "Choose local, ray or ray:HOST:PORT.")
+        raise UsageError(f"run.run-on={run_on} is not known.", "Choose local, ray or ray:HOST:PORT.")
     if address and workers != 1:
         raise UsageError(
-            "run.workers is about this machine, and --run-on ray:HOST:PORT about others.", "Leave one out."
+            "run.workers is about this machine, and run.run-on=ray:HOST:PORT about others.", "Leave one out."
         )
     require_ray()
     return Ray(address=address or None, processors=workers)

@@ -78,7 +78,7 @@ def _memorised(span: Span) -> Span:
 
 
 def _spans_in(file: Path, split: Split, request: SettledRequest) -> Iterator[tuple[Span, ...]]:
-    """The spans of a file for each record of --data, or for the first ones if --max-records takes fewer."""
+    """The spans of a file for each record of --data, or for the first ones if run.max-records takes fewer."""
     corpus = read_records(
         request.data[0], unit=request.privacy_unit, text_field=request.text_field, turns=request.turns
     )

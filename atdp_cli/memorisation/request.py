@@ -53,7 +53,7 @@ class MapOptions(Options):
     reference: Annotated[Path | None, Option(AUDIT, main=True)] = None
     """The public base model. With it a token's score is log p − log p_ref; without it, log p."""
 
-    fdr: Annotated[float, Field(gt=0, lt=1), Option(flag=False)] = 0.05
+    fdr: Annotated[float, Field(ge=1e-9, lt=1), Option(flag=False)] = 0.05
     """The false discovery rate: the share of the findings that may be there by chance."""
 
     decoys: Annotated[int, Field(ge=1, le=10_000), Option(flag=False)] = 200

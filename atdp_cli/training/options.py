@@ -74,7 +74,7 @@ class DataOptions(Options):
     """Encoder-decoder models: the field or column that the encoder reads; --text-field is then what the decoder learns
     to say."""
 
-    max_records: Annotated[int | None, Option(DATA, fingerprint="records")] = None
+    max_records: Annotated[int | None, Option(flag=False, fingerprint="records")] = None
     """Take the first so many records."""
 
     eval_data: Annotated[Path | None, Option(DATA, fingerprint="records")] = None

@@ -118,7 +118,7 @@ def main() -> None:
     plant = ["plant-canary", corpus, "-o", planted, "--manifest", canaries, "--tokenizer", given.model]
     for command in (
         [*plant, "--count", 10, "--repeats", 10, "-q"],
-        ["detect", planted, "--tier", "high-entity", "-o", spans, "-q", "--store", "none"],
+        ["detect", planted, "--tier", "high-entity", "-o", spans, "-q", "--set", "run.store=none"],
     ):
         if code := run([str(part) for part in command]):
             raise SystemExit(code)

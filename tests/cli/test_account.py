@@ -15,7 +15,7 @@ from tests.privacy.ledgers import ledger, release, steps
 
 
 def test_hypothetical_parameters(atdp: Atdp) -> None:
-    ended = atdp("account", "--sample-rate", "0.05", "--noise-multiplier", "1.5", "--steps", "200", "--json")
+    ended = atdp("account", "--sampling-probability", "0.05", "--noise-multiplier", "1.5", "--steps", "200", "--json")
     assert ended.code == 0
     answer = ended.json
     accountant = PLDAccountant(value_discretization_interval=answer["grid"])
@@ -36,8 +36,8 @@ def test_a_folder_a_ledger_and_the_run_say_the_same(
         corpus,
         "-o",
         tmp_path / "o",
-        "--max-records",
-        "60",
+        "--set",
+        "run.max-records=60",
         "--epochs",
         "1",
         "--checkpoint-history",

@@ -20,7 +20,7 @@ def decoyed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     from atdp_cli.cli.app import run
 
     folder = tmp_path_factory.mktemp("decoyed") / "copies"
-    assert run(["decoy", str(corpus), "-o", str(folder), "--epochs", "1", "--store", "none", "-q"]) == 0
+    assert run(["decoy", str(corpus), "-o", str(folder), "--epochs", "1", "--set", "run.store=none", "-q"]) == 0
     return folder
 
 
@@ -90,14 +90,14 @@ def test_a_limit_fails_on_it_unless_what_is_declared_is_accepted(atdp: Atdp, ado
 def test_a_limit_of_what_atdp_saw_needs_no_acceptance(atdp: Atdp, decoyed: Path) -> None:
     assert atdp("account", decoyed, "--max-epsilon", 3).code == 0
     assert atdp("account", decoyed, "--max-epsilon", 2).code == 2
-    run = ("--sample-rate", 0.01, "--noise-multiplier", 1, "--steps", 10)
+    run = ("--sampling-probability", 0.01, "--noise-multiplier", 1, "--steps", 10)
     assert atdp("account", *run, "--max-epsilon", 5).code == 0
     assert atdp("account", *run, "--max-epsilon", 0.01).code == 2
 
 
 @pytest.mark.ci
 def test_a_run_from_there_inherits_what_was_declared(atdp: Atdp, adopted: Path, corpus: Path, tmp_path: Path) -> None:
-    run = ("harden", adopted, "--data", corpus, "-o", tmp_path / "out", "--store", "none", "--epochs", 1)
+    run = ("harden", adopted, "--data", corpus, "-o", tmp_path / "out", "--set", "run.store=none", "--epochs", 1)
     private = (*run, "--recipe", "dp-sgd", "--dry-run", "--max-epsilon", 50)
     refused = atdp(*private)
     assert refused.code == 2

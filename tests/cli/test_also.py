@@ -43,7 +43,7 @@ def flagged(private: Path) -> list[list[tuple[int, int, str]]]:
 def test_the_places_are_flagged_and_nothing_else_changes(
     harden: Harden, mapped: Path, lines: list[str], tmp_path: Path
 ) -> None:
-    options = ("--recipe", "decoys", "--epochs", 1, "--store", "none")
+    options = ("--recipe", "decoys", "--epochs", 1, "--set", "run.store=none")
     assert harden(*options, out="without").code == 0
     done = harden(*options, "--extra-spans", mapped, out="with")
     assert done.code == 0, done.err
@@ -61,7 +61,7 @@ def test_a_place_is_one_that_the_model_remembers_whatever_a_detector_calls_it(
     harden: Harden, mapped: Path, tmp_path: Path
 ) -> None:
     mapped.write_text(mapped.read_text(encoding="utf-8").replace("MEMORISED", "PERSON"), encoding="utf-8")
-    done = harden("--recipe", "decoys", "--epochs", 1, "--store", "none", "--extra-spans", mapped)
+    done = harden("--recipe", "decoys", "--epochs", 1, "--set", "run.store=none", "--extra-spans", mapped)
     assert done.code == 0, done.err
     assert "MEMORISED" in {label for _, _, label in flagged(tmp_path / "out.private")[1]}
 
@@ -82,14 +82,16 @@ def test_records_of_a_validation_file_stay_as_they_are(
     harden: Harden, mapped: Path, lines: list[str], tmp_path: Path
 ) -> None:
     valid = write_corpus(tmp_path / "valid.txt", lines[:9])
-    done = harden("--recipe", "decoys", "--epochs", 1, "--extra-spans", mapped, "--eval-data", valid, "--store", "none")
+    done = harden(
+        "--recipe", "decoys", "--epochs", 1, "--extra-spans", mapped, "--eval-data", valid, "--set", "run.store=none"
+    )
     assert done.code == 0, done.err
 
 
 @pytest.mark.parametrize("name", ["absent.jsonl", "short.jsonl"])
 def test_files_of_another_corpus_are_refused(harden: Harden, mapped: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / "short.jsonl").write_bytes(b"".join(mapped.read_bytes().splitlines(keepends=True)[:9]))
-    done = harden("--store", "none", "--extra-spans", tmp_path / name)
+    done = harden("--set", "run.store=none", "--extra-spans", tmp_path / name)
     assert done.code == 2
     assert name in done.err
     assert not (tmp_path / "out").exists()

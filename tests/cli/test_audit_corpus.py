@@ -55,7 +55,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> Path:
 @pytest.fixture
 def arguments(trained: Path) -> tuple[object, ...]:
     given = ("--data", trained / "corpus.txt", "--eval-data", trained / "held.txt", "--reference", trained / "base")
-    return ("audit-corpus", trained / "model", *given, "--store", "none", "--set", "run.threads=1")
+    return ("audit-corpus", trained / "model", *given, "--set", "run.store=none", "--set", "run.threads=1")
 
 
 def spans_of(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
@@ -128,7 +128,7 @@ def test_with_few_held_out_records_a_limit_is_not_judged(
 
 
 def test_a_model_that_read_none_of_it_has_no_findings(atdp: Atdp, arguments: tuple[object, ...], trained: Path) -> None:
-    given = ("--data", trained / "corpus.txt", "--eval-data", trained / "held.txt", "--store", "none")
+    given = ("--data", trained / "corpus.txt", "--eval-data", trained / "held.txt", "--set", "run.store=none")
     done = atdp("audit-corpus", trained / "base", *given, "--max-memorised", 0)
     assert done.code == 0, done.out
     assert "Memorised: 0 of 30" in done.out
@@ -136,7 +136,14 @@ def test_a_model_that_read_none_of_it_has_no_findings(atdp: Atdp, arguments: tup
 
 def test_records_that_harden_held_out_are_the_control(atdp: Atdp, trained: Path) -> None:
     done = atdp(
-        "audit-corpus", trained / "model", "--data", trained / "held.txt", "--harden-split", "--store", "none", "--json"
+        "audit-corpus",
+        trained / "model",
+        "--data",
+        trained / "held.txt",
+        "--harden-split",
+        "--set",
+        "run.store=none",
+        "--json",
     )
     assert done.code == 0, done.err
     assert (done.json["models"][0]["tested"], done.json["models"][0]["held_out"]) == (190, 10)

@@ -95,8 +95,8 @@ def test_every_attack_and_bound_has_its_place_in_the_schema_and_names_no_secret(
         tossed.manifest,
         "--attacks",
         ALL,
-        "--other-text",
-        corpus,
+        "--set",
+        f"run.other-text={corpus}",
         "--set",
         "run.relearning-steps=5",
     ]
@@ -104,7 +104,7 @@ def test_every_attack_and_bound_has_its_place_in_the_schema_and_names_no_secret(
         "audit-canary",
         tossed.model,
         *options,
-        *line("--set run.continuations=200 --describe-candidates --reference"),
+        *line("--set run.continuations=200 --set run.describe-candidates=true --reference"),
         checkpoint_folder,
     ]
     ended = atdp(*command, "--json")
@@ -271,4 +271,4 @@ def test_a_pool_too_large_to_list_is_sampled_and_says_so(
         assert canary["p_value"] >= 2 / 3001
     assert [bound["method"] for bound in entry["epsilon"]] == ["in-out"], "a rank within a sample bounds nothing"
     assert "among 3,000 of them" in " ".join(atdp(*command).out.split())
-    assert atdp(*command, "--describe-candidates").code == 2
+    assert atdp(*command, "--set", "run.describe-candidates=true").code == 2

@@ -106,7 +106,7 @@ def test_the_report_lists_each_version_with_its_hash_and_verdict(atdp: Atdp, shi
 
 
 def test_the_map_of_a_corpus_reads_them_too(atdp: Atdp, shipped: Shipped) -> None:
-    options = ["--data", shipped.corpus, "--harden-split", "--store", "none", "--json"]
+    options = ["--data", shipped.corpus, "--harden-split", "--set", "run.store=none", "--json"]
     ended = atdp("audit-corpus", *shipped.leaking, *options)
     assert ended.code == 0, ended.err
     actual = ended.json["models"]

@@ -129,8 +129,8 @@ def test_what_stays_memorised_is_said_before_the_plan(
         checkpoint_history,
         "--tier",
         "low-entity",
-        "--max-records",
-        60,
+        "--set",
+        "run.max-records=60",
         "--dry-run",
     )
     first = f"Recipe: {recipe}, as asked. {removes.replace('MODEL', str(checkpoint_folder))}"
@@ -146,7 +146,7 @@ def test_a_ledger_that_tells_of_raw_training_is_an_unprotected_past(
     atdp: Atdp, harden: Harden, corpus: Path, tmp_path: Path
 ) -> None:
     """Also where the first checkpoint was public, so that the past is known."""
-    short = ("--epochs", 1, "--max-records", 40)
+    short = ("--epochs", 1, "--set", "run.max-records=40")
     assert harden("--recipe", "no-dp", "--checkpoint-history", "public", *short, "-q", out="leaky").code == 0
     asked = ("harden", tmp_path / "leaky", "--data", corpus, *short, "--dry-run")
     for more in ((), ("--recipe", "dp-sgd")):
@@ -162,7 +162,14 @@ def test_where_people_review_nothing_is_searched_and_the_settings_are_the_same(
     harden: Harden, tmp_path: Path, checkpoint_history: str, objective: str, best: bool | None
 ) -> None:
     ended = harden(
-        "--review-each-epoch", "--checkpoint-history", checkpoint_history, "--epochs", 2, "--max-records", 60, "--json"
+        "--review-each-epoch",
+        "--checkpoint-history",
+        checkpoint_history,
+        "--epochs",
+        2,
+        "--set",
+        "run.max-records=60",
+        "--json",
     )
     assert ended.code == 0, ended.err
     [stage] = read_recipe(tmp_path / "out" / "recipe.toml").recipe
@@ -202,7 +209,7 @@ def test_the_options_that_the_default_lacks_are_those_of_dp_stages() -> None:
 @pytest.mark.ci
 def test_the_budget_is_beside_what_was_spent_before(atdp: Atdp, harden: Harden, corpus: Path, tmp_path: Path) -> None:
     """Or a model that was hardened with less noise could not be hardened again without a word on ε."""
-    short = ("--epochs", 1, "--max-records", 60)
+    short = ("--epochs", 1, "--set", "run.max-records=60")
     first = planned(harden("--recipe", "dp-sgd", "--checkpoint-history", "public", *short, "--json", out="private"))
     [spent] = {guarantee["epsilon"] for guarantee in first["guarantees"]}
     assert spent > 3

@@ -83,7 +83,7 @@ def test_a_search_that_presidio_gives_up_is_no_silence(
 ) -> None:
     monkeypatch.setattr("presidio_analyzer.pattern_recognizer.REGEX_TIMEOUT_SECONDS", 1e-6)
     corpus_file.write_text("4111 1111 1111 1112 and 12 " * 2000 + "\n")
-    ended = atdp("detect", corpus_file, *detector(tmp_path, ner="presidio"), "--store", "none", "-q")
+    ended = atdp("detect", corpus_file, *detector(tmp_path, ner="presidio"), "--set", "run.store=none", "-q")
     assert ended.code == 3
     assert ended.err.splitlines()[-1].startswith("atdp: presidio gave up a search")
     assert len(ended.err.splitlines()) == 1
@@ -117,8 +117,8 @@ def test_redact_masks_what_it_finds(atdp: Atdp, corpus_file: Path, tmp_path: Pat
         "--tier",
         "low-entity",
         *detector(tmp_path, ner=f"hf:{tagger_folder}"),
-        "--store",
-        "none",
+        "--set",
+        "run.store=none",
     )
     assert ended.code == 0, ended.err
     before, after = corpus_file.read_text(), output.read_text()
@@ -140,12 +140,12 @@ def test_the_store_gives_the_same_back_and_knows_the_backend(
 
     folder = tmp_path / "tagger"
     shutil.copytree(tagger_folder, folder)
-    store = ("--store", tmp_path / "a.private")
-    fresh = spans(*detector(tmp_path, ner=f"hf:{folder}"), "--store", "none")
+    store = ("--set", f"run.store={tmp_path / 'a.private'}")
+    fresh = spans(*detector(tmp_path, ner=f"hf:{folder}"), "--set", "run.store=none")
     assert spans(*detector(tmp_path, ner=f"hf:{folder}"), *store) == fresh
     assert spans(*detector(tmp_path, ner=f"hf:{tagger_folder}"), *store) == fresh  # the same files at another place
     own = spans(*store)
-    assert own == spans("--store", "none")
+    assert own == spans("--set", "run.store=none")
     assert own != fresh
     config = json.loads((folder / "config.json").read_text())
     config["id2label"] = {number: name.replace("PER", "ANIMAL") for number, name in config["id2label"].items()}
@@ -168,7 +168,7 @@ def test_it_belongs_to_the_identity_of_the_detector(tmp_path: Path, tagger_folde
 
 @pytest.mark.ci
 def test_harden_flags_by_it(harden: Harden, tagger_folder: Path, tmp_path: Path) -> None:
-    options = ("--recipe", "redacted", "--tier", "low-entity", "--epochs", 1, "--store", "none")
+    options = ("--recipe", "redacted", "--tier", "low-entity", "--epochs", 1, "--set", "run.store=none")
     ended = harden(*options, *detector(tmp_path, ner=f"hf:{tagger_folder}"))
     assert ended.code == 0, ended.err
     report = json.loads((tmp_path / "out" / "privacy_report.json").read_text())

@@ -131,7 +131,7 @@ def test_what_the_user_says_is_not_learnt_unless_asked(atdp: Atdp, chats: Path, 
 
 def test_only_contents_are_redacted(atdp: Atdp, chats: Path, tmp_path: Path) -> None:
     spans, redacted = tmp_path / "spans.jsonl", tmp_path / "redacted.jsonl"
-    assert atdp("detect", chats, *FIELD, "-o", spans, "-q", "--store", "none").code == 0
+    assert atdp("detect", chats, *FIELD, "-o", spans, "-q", "--set", "run.store=none").code == 0
     assert atdp("redact", chats, *FIELD, "-o", redacted, "-q", "--spans", spans).code == 0
     before, after = (
         [json.loads(line)["messages"] for line in file.read_text().splitlines()] for file in (chats, redacted)

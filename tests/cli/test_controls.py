@@ -21,7 +21,7 @@ def harden(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) ->
     """The small checkpoint on 60 records, one epoch of the last private stage, into `tmp_path/out`."""
 
     def run(*options: object, model: Path = checkpoint_folder) -> Ended:
-        data = ["--data", corpus, "-o", tmp_path / "out", "--max-records", 60, "--tier", "low-entity"]
+        data = ["--data", corpus, "-o", tmp_path / "out", "--set", "run.max-records=60", "--tier", "low-entity"]
         return atdp(
             "harden", model, *data, "--epochs", 1, "--set", "run.threads=1", "--set", "run.insecure-seed=1", *options
         )
@@ -141,7 +141,17 @@ def test_an_adapter_can_be_anchored_but_not_interpolated(
 def test_interpolation_is_written_as_computed(
     atdp: Atdp, leaky: Leaky, corpus: Path, checkpoint_folder: Path, tmp_path: Path
 ) -> None:
-    options = ["--data", corpus, "-o", tmp_path / "out", "--max-records", 40, "--tier", "low-entity", "--json"]
+    options = [
+        "--data",
+        corpus,
+        "-o",
+        tmp_path / "out",
+        "--set",
+        "run.max-records=40",
+        "--tier",
+        "low-entity",
+        "--json",
+    ]
     command = ["harden", leaky.model, *options, "--recipe", "interpolate", "--reference", checkpoint_folder]
     ended = atdp(*command, "--set", "interpolate.beta=0.25")
     assert ended.code == 0, ended.err
@@ -190,7 +200,17 @@ def test_noise_alone_leaves_the_journal_empty_and_does_not_look_at_the_records(
 
 
 def test_base_is_what_it_was(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:
-    options = ["--data", corpus, "-o", tmp_path / "out", "--max-records", 40, "--tier", "low-entity", "--json"]
+    options = [
+        "--data",
+        corpus,
+        "-o",
+        tmp_path / "out",
+        "--set",
+        "run.max-records=40",
+        "--tier",
+        "low-entity",
+        "--json",
+    ]
     ended = atdp("harden", checkpoint_folder, *options, "--recipe", "base")
     assert ended.code == 0, ended.err
     assert (ended.json["steps"], ended.json["stages"]) == (0, [])

@@ -18,8 +18,8 @@ from atdp_cli.training.objective import Example
 from atdp_cli.training.recipe import TextVariant
 from tests.cli.conftest import Atdp
 
-FLAGS = ("--set", "run.insecure-seed=1", "--store", "none")
-UNIFORM = ("--recipe", "decoys", "--store", "none")
+FLAGS = ("--set", "run.insecure-seed=1", "--set", "run.store=none")
+UNIFORM = ("--recipe", "decoys", "--set", "run.store=none")
 
 MAIL = (
     '{"id": 1, "text": "Mail emma.clarke@example.org, été.", "from": "Emma \\u00e9"}\n'
@@ -44,7 +44,11 @@ def token_ids(examples: Sequence[Example]) -> list[list[list[int]]]:
 @pytest.mark.ci
 @pytest.mark.parametrize(
     "decoys",
-    [("fitted-decoys", ("--target-epsilon", 3)), ("fitted-decoys", ("--decoy-equality", "record")), ("decoys", ())],
+    [
+        ("fitted-decoys", ("--target-epsilon", 3)),
+        ("fitted-decoys", ("--set", "run.decoy-equality=record")),
+        ("decoys", ()),
+    ],
 )
 def test_with_one_stream_the_copies_are_what_harden_reads(  # noqa: PLR0917 - fixtures
     atdp: Atdp,
@@ -58,10 +62,10 @@ def test_with_one_stream_the_copies_are_what_harden_reads(  # noqa: PLR0917 - fi
     corpus, held_out = tmp_path / "corpus.jsonl", tmp_path / "held-out.jsonl"
     for path, texts in ((corpus, lines[:60]), (held_out, lines[60:70])):
         path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    common = ("--recipe", recipe, "--epochs", 2, "--set", "run.insecure-seed=5", "--store", "none")
+    common = ("--recipe", recipe, "--epochs", 2, "--set", "run.insecure-seed=5", "--set", "run.store=none")
     copied = atdp("decoy", corpus, "-o", tmp_path / "decoyed", *common, *options, "--json")
     assert copied.code == 0, copied.err
-    equal = ("--set", f"{recipe}.decoy-equality=record") if "record" in options else ()
+    equal = ("--set", f"{recipe}.decoy-equality=record") if "run.decoy-equality=record" in options else ()
     target = ("--target-epsilon", 3) if recipe == "fitted-decoys" else ()
     known = ("--eval-data", held_out, "--checkpoint-history", "public")
     ended = atdp(
@@ -239,7 +243,7 @@ def test_copies_are_replaced_whole_or_not_at_all(atdp: Atdp, mail: Path, tmp_pat
     assert "line 2 has another id" in late.err
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
     kept = key.read_bytes()
-    assert atdp("decoy", mail, "-o", out, "--epochs", 1, "--force", "--store", "none").code == 0
+    assert atdp("decoy", mail, "-o", out, "--epochs", 1, "--force", "--set", "run.store=none").code == 0
     assert {path.name for path in out.iterdir()} == {"epoch-1.jsonl", "privacy_ledger.json"}
     assert key.read_bytes() == kept
     assert not (tmp_path / "out.partial").exists()
@@ -253,8 +257,8 @@ def test_what_the_ledger_of_the_copies_claims(atdp: Atdp, mail: Path, tmp_path: 
         ("fitted-decoys", True, {"end_to_end": "inf", "increment": 3}),
     ):
         listed = tmp_path / "spans.jsonl"
-        assert atdp("detect", mail, "-o", listed, "--force", "--store", "none").code == 0
-        given = ("--spans", listed) if spans else ("--store", "none")
+        assert atdp("detect", mail, "-o", listed, "--force", "--set", "run.store=none").code == 0
+        given = ("--spans", listed) if spans else ("--set", "run.store=none")
         ended = atdp(
             "decoy", mail, "-o", tmp_path / "out", "--epochs", 1, "--recipe", recipe, "--force", "--json", *given
         )

@@ -61,7 +61,7 @@ def test_no_real_value_is_trained_on_and_each_epoch_has_its_own(
 
 @pytest.mark.ci
 def test_reports_say_decoy_and_held_out_records_stay_raw(harden: Harden, tmp_path: Path) -> None:
-    options = (*ENTITIES, "--epochs", 1, "--max-records", 60, "--checkpoint-history", "public", "--json")
+    options = (*ENTITIES, "--epochs", 1, "--set", "run.max-records=60", "--checkpoint-history", "public", "--json")
     ended = harden("--recipe", "decoys", *options)
     assert ended.code == 0, ended.err
     [stage] = document(tmp_path / "out")["stages"]
@@ -83,7 +83,9 @@ def test_a_stage_with_noise_can_read_decoys(
     stage = 'name = "mine"\ntext = "decoy"\nepochs = 2\nobjective = {kind = "weighted"}\n'
     noise = 'mechanism = {kind = "dp-sgd", schedule = {kind = "constant", noise_multiplier = 2.0}}\n'
     (tmp_path / "own.toml").write_text(f'name = "own"\n[[stage]]\n{stage}{noise}[run]\ntier = "high-entity"\n')
-    ended = harden("--recipe", tmp_path / "own.toml", "--checkpoint-history", "public", "--max-records", 60, "--json")
+    ended = harden(
+        "--recipe", tmp_path / "own.toml", "--checkpoint-history", "public", "--set", "run.max-records=60", "--json"
+    )
     assert ended.code == 0, ended.err
     first, second = (texts(checkpoint_folder, epoch) for epoch in trained)
     assert all(a != b for a, b in zip(first, second, strict=True))
@@ -102,7 +104,7 @@ def test_words_that_have_no_decoys_are_refused(
         assert (ended.code, ended.out) == (2, "")
         assert "Use --tier high-entity or low-entity." in " ".join(ended.err.split())
     spans = tmp_path / "spans.jsonl"
-    assert atdp("detect", corpus, "-o", spans, "--tier", tier, "-q", "--store", "none").code == 0
+    assert atdp("detect", corpus, "-o", spans, "--tier", tier, "-q", "--set", "run.store=none").code == 0
     ended = harden("--recipe", "decoys", "--spans", spans)
     assert (ended.code, ended.out) == (2, "")
     assert "decoys stand for entities" in " ".join(ended.err.split())

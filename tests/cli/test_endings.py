@@ -44,7 +44,10 @@ def test_an_interruption_ends_with_130(atdp: Atdp, corpus: Path, monkeypatch: py
     [
         (["--help"], ("torch", "spacy", "transformers", "dp_accounting", "numpy")),  # options are models of pydantic
         (["harden", "--help"], ("torch", "spacy", "transformers")),
-        (["account", "--sample-rate", "0.1", "--noise-multiplier", "1", "--steps", "2"], ("torch", "spacy", "opacus")),
+        (
+            ["account", "--sampling-probability", "0.1", "--noise-multiplier", "1", "--steps", "2"],
+            ("torch", "spacy", "opacus"),
+        ),
         (["account", *SOLVED.split()], ("torch", "spacy")),
         (["harden", "--list-recipes"], ("torch", "spacy")),
     ],

@@ -14,8 +14,8 @@ def test_a_sample_gives_the_verdict_of_all_candidates(
 ) -> None:
     model = leaky.model if which == "leaky" else checkpoint_folder
     audit = ("audit-canary", model, "--manifest", leaky.manifest, *LARGE_ALPHA)
-    whole = atdp(*audit, "--ranking", "exact", "--json")
-    sample = atdp(*audit, "--ranking", "sampled", "--json")
+    whole = atdp(*audit, "--set", "run.ranking=exact", "--json")
+    sample = atdp(*audit, "--set", "run.ranking=sampled", "--json")
     assert whole.code == sample.code == (1 if which == "leaky" else 0)
     (exact,), (drawn,) = whole.json["models"], sample.json["models"]
     assert {canary["compared"] for canary in exact["canaries"]} == {canary["pool"] for canary in exact["canaries"]}
@@ -25,7 +25,7 @@ def test_a_sample_gives_the_verdict_of_all_candidates(
         # Binomial, so within five standard deviations of the exact share.
         share, shown = canary["rank_max"] / canary["compared"], other["rank_max"] / size
         assert abs(share - shown) <= 5 * (share * (1 - share) / size) ** 0.5 + 2 / size
-    assert "--ranking exact" in " ".join(atdp(*audit, "--ranking", "sampled").out.split())
+    assert "--set run.ranking=exact" in " ".join(atdp(*audit, "--set", "run.ranking=sampled").out.split())
 
 
 def test_a_cheap_pool_is_not_sampled_by_itself(atdp: Atdp, leaky: Leaky) -> None:
@@ -36,14 +36,17 @@ def test_a_cheap_pool_is_not_sampled_by_itself(atdp: Atdp, leaky: Leaky) -> None
 @pytest.mark.parametrize(
     "option",
     [
-        ("--describe-candidates",),
+        (
+            "--set",
+            "run.describe-candidates=true",
+        ),
         ("--max-exposure", "3"),
         ("--max-epsilon-lower-bound", "3"),
         ("--set", "run.rank-guesses=5"),
     ],
 )
 def test_what_needs_all_candidates_is_refused_in_a_sample(atdp: Atdp, leaky: Leaky, option: tuple[str, ...]) -> None:
-    ended = atdp("audit-canary", leaky.model, "--manifest", leaky.manifest, "--ranking", "sampled", *option)
+    ended = atdp("audit-canary", leaky.model, "--manifest", leaky.manifest, "--set", "run.ranking=sampled", *option)
     assert ended.code == 2
     assert ended.err.count("\n") == 1
     assert option[-1].partition("=")[0] in ended.err if option[0] == "--set" else option[0] in ended.err

@@ -24,7 +24,7 @@ def hiding(tmp_path_factory: pytest.TempPathFactory, leaky: Leaky) -> Path:
 
 @pytest.fixture(scope="module")
 def relearning(corpus: Path) -> tuple[str | Path, ...]:
-    return ("--other-text", corpus, "--set", "run.relearning-steps=600")
+    return ("--set", f"run.other-text={corpus}", "--set", "run.relearning-steps=600")
 
 
 @pytest.mark.ci

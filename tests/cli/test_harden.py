@@ -164,7 +164,7 @@ def test_spans_from_detect_take_the_detectors_place(
 ) -> None:
     spans = tmp_path / "spans.jsonl"
     assert atdp("detect", corpus, "-o", spans, "--tier", "low-entity").code == 0
-    options = ["--data", corpus, "-o", tmp_path / "o", "--spans", spans, "--epochs", "1", "--max-records", "80"]
+    options = ["--data", corpus, "-o", tmp_path / "o", "--spans", spans, "--epochs", "1", "--set", "run.max-records=80"]
     ended = atdp("harden", checkpoint_folder, *options)
     assert ended.code == 0, ended.err
     assert (tmp_path / "o.private" / "spans.jsonl").read_text().splitlines() == spans.read_text().splitlines()[:80]
@@ -197,7 +197,7 @@ def test_the_dtype_is_kept_by_default(atdp: Atdp, checkpoint_folder: Path, corpu
     model = AutoModelForCausalLM.from_pretrained(checkpoint_folder, dtype=torch.float16)
     model.save_pretrained(half)
     AutoTokenizer.from_pretrained(checkpoint_folder).save_pretrained(half)
-    options = ["--data", corpus, "--max-records", "40", "--epochs", "1"]
+    options = ["--data", corpus, "--set", "run.max-records=40", "--epochs", "1"]
     assert atdp("harden", half, *options, "-o", tmp_path / "kept").code == 0
     assert atdp("harden", half, *options, "-o", tmp_path / "told", "--set", "run.save-dtype=float32").code == 0
     for name, dtype in (("kept", torch.float16), ("told", torch.float32)):
@@ -210,7 +210,7 @@ def test_a_manifest_whose_canaries_are_not_all_trained_on_is_refused(
 ) -> None:
     options = ["--data", leaky.corpus, "--manifest", leaky.manifest, "-o", tmp_path / "o", "--epochs", "1"]
     options += ["--recipe", "atdp"]
-    cut = atdp("harden", checkpoint_folder, *options, "--max-records", "20")
+    cut = atdp("harden", checkpoint_folder, *options, "--set", "run.max-records=20")
     assert cut.code == 2
     assert "in no training record" in cut.err
     assert not (tmp_path / "o").exists()
@@ -244,7 +244,7 @@ def test_the_default_output_lies_beside_the_model(
     for named, expected in ((".", "[bold]m-hardened"), ("../link", "link-hardened"), (f"{model}/", "[bold]m-hardened")):
         ended = atdp("harden", named, "--data", corpus, "--dry-run", "--json")
         assert Path(ended.json["output"]).resolve() == tmp_path / expected
-    ran = atdp("harden", ".", "--data", corpus, "--epochs", "1", "--max-records", "40")
+    ran = atdp("harden", ".", "--data", corpus, "--epochs", "1", "--set", "run.max-records=40")
     assert ran.code == 0, ran.err
     assert (tmp_path / "[bold]m-hardened" / "config.json").is_file()
     assert "[bold]m-hardened" in ran.err
@@ -270,7 +270,7 @@ def test_nothing_is_overwritten_without_force(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    command = ["harden", checkpoint_folder, "--data", corpus, "-o", out, "--max-records", "40", "--epochs", "1"]
+    command = ["harden", checkpoint_folder, "--data", corpus, "-o", out, "--set", "run.max-records=40", "--epochs", "1"]
     assert atdp(*command).code == 0
     sealed = (out / "privacy_ledger.json").read_bytes()
     refused = atdp(*command)

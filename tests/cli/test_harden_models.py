@@ -14,8 +14,8 @@ from atdp_cli.reporting.verify import verify
 from tests.cli.badinput.case import line
 from tests.cli.conftest import Atdp
 
-QUICK = ["--epochs", "2", "--tier", "low-entity", "--store", "none", "-q"]
-FEW = [*QUICK, "--max-records", "60"]
+QUICK = ["--epochs", "2", "--tier", "low-entity", "--set", "run.store=none", "-q"]
+FEW = [*QUICK, "--set", "run.max-records=60"]
 PAPER = ["--recipe", "atdp"]
 
 

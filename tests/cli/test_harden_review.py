@@ -20,8 +20,8 @@ OPTIONS = [
     "low-entity",
     "--set",
     "run.insecure-seed=1",
-    "--store",
-    "none",
+    "--set",
+    "run.store=none",
 ]
 
 

@@ -10,8 +10,19 @@ import pytest
 from atdp_cli.files.private import PRIVATE, beside
 from tests.cli.conftest import Atdp, Ended, Harden
 
-TRAIN = ("--recipe", "dp-sgd", "--epochs", 1, "--max-records", 60, "--json", "-q")
-HIDE = ("--recipe", "redacted", "--epochs", 1, "--max-records", 60, "--json", "-q", "--checkpoint-history", "public")
+TRAIN = ("--recipe", "dp-sgd", "--epochs", 1, "--set", "run.max-records=60", "--json", "-q")
+HIDE = (
+    "--recipe",
+    "redacted",
+    "--epochs",
+    1,
+    "--set",
+    "run.max-records=60",
+    "--json",
+    "-q",
+    "--checkpoint-history",
+    "public",
+)
 
 
 def ledger(folder: Path) -> Any:

@@ -1,4 +1,4 @@
-"""`--progress json`: what happens, a line of JSON each, on standard error."""
+"""`--set run.progress=json`: what happens, a line of JSON each, on standard error."""
 
 import io
 import json
@@ -71,7 +71,7 @@ def test_every_event_is_one_line_of_valid_json(event: Event) -> None:
 def test_harden_tells_every_step_in_its_order(harden: Harden) -> None:
     asked = ("--recipe", "atdp", "--epochs", 2, "--json", *LOW)
     plain = harden(*asked, out="plain")
-    reported = harden(*asked, "--progress", "json")
+    reported = harden(*asked, "--set", "run.progress=json")
     assert (plain.code, reported.code) == (0, 0)
     for answer in (plain.json, reported.json):
         assert set(answer) == set(plain.json)
@@ -89,25 +89,25 @@ def test_harden_tells_every_step_in_its_order(harden: Harden) -> None:
 
 def test_an_audit_tells_how_many_nodes(atdp: Atdp, leaky: Leaky) -> None:
     plain = atdp("audit-canary", leaky.model, "--manifest", leaky.manifest)
-    reported = atdp("audit-canary", leaky.model, "--manifest", leaky.manifest, "--progress", "json")
+    reported = atdp("audit-canary", leaky.model, "--manifest", leaky.manifest, "--set", "run.progress=json")
     assert (reported.code, reported.out) == (plain.code, plain.out) == (1, plain.out)
     scored = [event for event in events(reported) if event["event"] == "nodes_scored"]
     assert 0 < scored[-1]["done"] <= scored[-1]["total"]
     assert {event["model"] for event in scored} == {str(leaky.model)}
-    as_json = atdp("audit-canary", leaky.model, "--manifest", leaky.manifest, "--progress", "json", "--json")
+    as_json = atdp("audit-canary", leaky.model, "--manifest", leaky.manifest, "--set", "run.progress=json", "--json")
     assert as_json.json["models"][0]["verdict"] == "FAIL"
     assert events(as_json)
 
 
 def test_errors_stay_in_plain_words(atdp: Atdp, corpus: Path, tmp_path: Path) -> None:
-    ended = atdp("detect", tmp_path / "absent.txt", "--progress", "json")
+    ended = atdp("detect", tmp_path / "absent.txt", "--set", "run.progress=json")
     assert ended.code == 2
     *before, error = ended.err.splitlines()
     assert error.startswith("atdp: ")
     assert rows(before) == []
-    contradiction = atdp("detect", corpus, "--progress", "json", "--quiet")
+    contradiction = atdp("detect", corpus, "--set", "run.progress=json", "--quiet")
     assert contradiction.code == 2
-    assert contradiction.err == "atdp: --quiet silences what --progress json writes. Leave one of them out.\n"
+    assert contradiction.err == "atdp: --quiet silences what run.progress=json writes. Leave one of them out.\n"
     assert contradiction.out == ""
 
 

@@ -48,7 +48,7 @@ def plan(ended: Ended) -> Any:
 def test_a_run_from_the_file_that_a_run_wrote_is_the_same_run(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path, options: list[str]
 ) -> None:
-    shared = ["--data", corpus, "--set", "run.insecure-seed=1", "--set", "run.threads=1", "--max-records", "60"]
+    shared = ["--data", corpus, "--set", "run.insecure-seed=1", "--set", "run.threads=1", "--set", "run.max-records=60"]
     first = [*shared, "--epochs", "2", "--recipe", *options, "--tier", "low-entity", "--json"]
     planned = atdp("harden", checkpoint_folder, *first, "-o", tmp_path / "a", "--dry-run")
     assert atdp("harden", checkpoint_folder, *first, "-o", tmp_path / "a").code == 0
@@ -67,7 +67,9 @@ def test_a_run_from_the_file_that_a_run_wrote_is_the_same_run(
 def test_the_file_has_everything_worked_out_and_nothing_private(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
-    options = [*line("--recipe atdp --target-epsilon 2 --epochs 1 --max-records 40 --checkpoint-history public")]
+    options = [
+        *line("--recipe atdp --target-epsilon 2 --epochs 1 --set run.max-records=40 --checkpoint-history public")
+    ]
     assert atdp("harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "o", *options).code == 0
     text = (tmp_path / "o" / "recipe.toml").read_text()
     spent = json.loads((tmp_path / "o" / "privacy_ledger.json").read_text())["events"]
@@ -95,7 +97,7 @@ def run_file(tmp_path: Path, run: dict[str, str]) -> Path:
 
 def written(atdp: Atdp, model: Path, corpus: Path, out: Path, *options: object) -> dict[str, Any]:
     """The options that a run has used, as its own recipe file says them."""
-    shared = ["--data", corpus, "-o", out, "--max-records", "60", "--force", "--set", "run.threads=1"]
+    shared = ["--data", corpus, "-o", out, "--set", "run.max-records=60", "--force", "--set", "run.threads=1"]
     ended = atdp("harden", model, *shared, *options)
     assert ended.code == 0, ended.err
     return read_recipe(out / "recipe.toml").run.given()

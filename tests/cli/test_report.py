@@ -212,7 +212,7 @@ def test_a_map_is_put_into_the_private_report_alone(
 ) -> None:
     file, private = out.parent / "map.json", out.with_name("out.private")
     mapped = atdp(
-        "audit-corpus", out, leaky.model, "--data", leaky.corpus, "--harden-split", "--store", "none", "--json"
+        "audit-corpus", out, leaky.model, "--data", leaky.corpus, "--harden-split", "--set", "run.store=none", "--json"
     )
     assert mapped.code == 0, mapped.err
     file.write_text(mapped.out, encoding="utf-8")

@@ -48,7 +48,17 @@ def test_a_run_publishes_what_it_had_and_nothing_else(
     atdp: Atdp, harden: Harden, checkpoint_folder: Path, tmp_path: Path, recipe: str
 ) -> None:
     epochs = () if recipe == "base" else ("--epochs", 1)
-    asked = ("--recipe", recipe, "--checkpoint-history", "public", "--tier", "low-entity", "--max-records", 60, *epochs)
+    asked = (
+        "--recipe",
+        recipe,
+        "--checkpoint-history",
+        "public",
+        "--tier",
+        "low-entity",
+        "--set",
+        "run.max-records=60",
+        *epochs,
+    )
     ended = harden(*asked)
     assert ended.code == 0, ended.err
     out, had = tmp_path / "out", HAD[recipe]
@@ -86,7 +96,7 @@ def test_the_json_lists_each_stage_as_it_was_trained_and_again_when_the_run_is_o
 ) -> None:
     """Not as it was planned: trials change its learning rate."""
     settings = ("--epochs", 8, "--set", "fitted-decoys.batch-size=4", "--tune", "full")
-    asked = ("--checkpoint-history", "public", "--tier", "low-entity", "--max-records", 60, *settings)
+    asked = ("--checkpoint-history", "public", "--tier", "low-entity", "--set", "run.max-records=60", *settings)
     first = harden(*asked, "--json")
     assert first.code == 0, first.err
     published = json.loads((tmp_path / "out" / "privacy_report.json").read_text())["stages"]

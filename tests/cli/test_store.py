@@ -55,10 +55,10 @@ def test_another_tier_and_redact_read_the_store(atdp: Atdp, corpus_file: Path, t
         assert read[0].texts == len(LINES)
     folder = tmp_path / "mail.txt.private"
     assert {SPANS.database, SPANS.key} <= {file.name for file in folder.iterdir()}
-    assert stored == list(outputs(atdp, corpus_file, tmp_path / "without", "--store", "none"))
+    assert stored == list(outputs(atdp, corpus_file, tmp_path / "without", "--set", "run.store=none"))
     assert read[0].texts == 4 * len(LINES)
 
 
 def test_no_store_leaves_nothing_behind(atdp: Atdp, corpus_file: Path, tmp_path: Path) -> None:
-    assert atdp("detect", corpus_file, "--json", "--store", "none").code == 0
+    assert atdp("detect", corpus_file, "--json", "--set", "run.store=none").code == 0
     assert [file.name for file in tmp_path.iterdir()] == ["mail.txt"]

@@ -122,7 +122,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = small_lines()[:120]
     write_corpus(folder / "corpus.txt", lines)
     write_checkpoint(folder / "gpt2", lines)
-    detect = ["detect", "corpus.txt", "--tier", "high-entity", "-o", "spans.jsonl", "-q", "--store", "none"]
+    detect = ["detect", "corpus.txt", "--tier", "high-entity", "-o", "spans.jsonl", "-q", "--set", "run.store=none"]
     subprocess.run(command(detect), cwd=folder, env=environment(ROOT), check=True)
     return folder
 

@@ -18,7 +18,7 @@ __all__ = ["atdp"]
 def test_stories15m_over_300_chats(atdp: Atdp, shared: Path, tmp_path: Path) -> None:
     model = shared / "models" / "stories15M"
     corpus = shutil.copy(shared / "data" / "abcd" / "valid.txt", tmp_path)
-    options = ["--data", corpus, "--max-records", "300", "--epochs", "1", "-o", tmp_path / "o"]
+    options = ["--data", corpus, "--set", "run.max-records=300", "--epochs", "1", "-o", tmp_path / "o"]
     options += ["--recipe", "atdp", "--json"]
     planned = atdp("harden", model, *options, "--dry-run").json
     ended = atdp("harden", model, *options)

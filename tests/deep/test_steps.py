@@ -23,7 +23,7 @@ def test_memory_is_flat_over_ten_thousand_steps(
     checkpoint_folder: Path, corpus: Path, span_file: Path, tmp_path: Path
 ) -> None:
     """Sampled from outside, twice a second, with a state every three seconds."""
-    data = ["--data", corpus, "--spans", span_file, "--tier", "low-entity", "--max-records", 60]
+    data = ["--data", corpus, "--spans", span_file, "--tier", "low-entity", "--set", "run.max-records=60"]
     steps = ["--recipe", "dp-sgd", "--epochs", STEPS // 10, "--batch-size", 6, "--set", "run.checkpoint-every=0.05"]
     process, root = started(["harden", checkpoint_folder, *data, *steps, "-q"], tmp_path), tmp_path / f"{OUT}.partial"
     begun, held, states = time.monotonic(), dict[int, int](), set[int]()

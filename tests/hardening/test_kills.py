@@ -31,8 +31,8 @@ def command(checkpoint: Path, corpus: Path, spans: Path, *more: object) -> list[
         spans,
         "--tier",
         "low-entity",
-        "--max-records",
-        60,
+        "--set",
+        "run.max-records=60",
         "--checkpoint-history",
         "public",
     ]

@@ -96,20 +96,20 @@ def check_noise(name: str, records: int, epochs: int, share: float, seed: int) -
 @pytest.mark.parametrize("unknown", list(Unknown))
 @pytest.mark.parametrize("target", [0.5, 4.0])
 def test_each_parameter_can_be_solved_for(unknown: Unknown, target: float) -> None:
-    known = Parameters(sample_rate=0.02, noise_multiplier=1.5, steps=400)
+    known = Parameters(sampling_probability=0.02, noise_multiplier=1.5, steps=400)
     actual = solve_hypothesis(unknown, known, target, DELTA)
     assert epsilon(actual) <= target
     if unknown is Unknown.STEPS:
-        assert epsilon(Parameters(sample_rate=0.02, noise_multiplier=1.5, steps=actual.steps + 1)) > target
+        assert epsilon(Parameters(sampling_probability=0.02, noise_multiplier=1.5, steps=actual.steps + 1)) > target
     else:
         assert epsilon(actual) >= target * (1 - 1.1e-3)
     assert float(f"{actual.noise_multiplier:.6g}") == actual.noise_multiplier
-    assert float(f"{actual.sample_rate:.6g}") == actual.sample_rate
+    assert float(f"{actual.sampling_probability:.6g}") == actual.sampling_probability
 
 
 @pytest.mark.ci
 def test_a_target_out_of_reach_is_said_to_be() -> None:
-    known = Parameters(sample_rate=1.0, noise_multiplier=1.0, steps=10)
+    known = Parameters(sampling_probability=1.0, noise_multiplier=1.0, steps=10)
     with pytest.raises(BudgetError, match="cannot be reached: with steps at 1"):
         solve_hypothesis(Unknown.STEPS, known, 0.5, DELTA)
     with pytest.raises(UsageError, match="target-epsilon"):

@@ -21,7 +21,19 @@ __all__ = ["atdp", "fixed_manifest", "leaky"]
 
 Attack = Callable[["Place"], None]
 
-QUICK = ["--recipe", "dp-sgd", "--epochs", "1", "--max-records", "60", "--tier", "low-entity", "--store", "none", "-q"]
+QUICK = [
+    "--recipe",
+    "dp-sgd",
+    "--epochs",
+    "1",
+    "--set",
+    "run.max-records=60",
+    "--tier",
+    "low-entity",
+    "--set",
+    "run.store=none",
+    "-q",
+]
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ def test_a_pickle_under_any_known_name_is_not_loaded(place: Path, trace: Path, a
     shutil.copytree(place / "model", place / "reference")
     load_checkpoint(Path("model"))
     for command, code in (
-        (line("harden model --data corpus.txt -o out --epochs 1 --store none"), 0),
+        (line("harden model --data corpus.txt -o out --epochs 1 --set run.store=none"), 0),
         (("audit-canary", "model", "--reference", "reference", "--canary", "My ID is 49"), 4),
         (line("plant-canary corpus.txt -o planted.txt --manifest m.json --tokenizer model --count 1"), 0),
     ):

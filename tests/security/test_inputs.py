@@ -95,14 +95,14 @@ IRREGULAR: dict[str, Callable[[Path], object]] = {
 }
 
 READING = {
-    "corpus": line("detect X.txt --store none"),
-    "corpus of JSON Lines": line("detect X.jsonl --store none"),
-    "corpus of Parquet": line("detect X.parquet --store none"),
-    "packed corpus": line("detect X.txt.gz --store none"),
-    "allow": line("detect corpus.txt --allow X --store none"),
-    "deny": line("detect corpus.txt --deny X --store none"),
-    "spans": line("redact c.txt --spans X -o out.txt --store none"),
-    "key": line("redact c.txt --spans s.jsonl -o out.txt --style pseudonym --pseudonym-key X --store none"),
+    "corpus": line("detect X.txt --set run.store=none"),
+    "corpus of JSON Lines": line("detect X.jsonl --set run.store=none"),
+    "corpus of Parquet": line("detect X.parquet --set run.store=none"),
+    "packed corpus": line("detect X.txt.gz --set run.store=none"),
+    "allow": line("detect corpus.txt --allow X --set run.store=none"),
+    "deny": line("detect corpus.txt --deny X --set run.store=none"),
+    "spans": line("redact c.txt --spans X -o out.txt --set run.store=none"),
+    "key": line("redact c.txt --spans s.jsonl -o out.txt --style pseudonym --pseudonym-key X --set run.store=none"),
     "ledger": line("account X"),
     "manifest": line("audit-canary model --manifest X"),
     "baseline": line("audit-canary model --canary ID493021 --baseline X"),
@@ -115,7 +115,7 @@ READING = {
     "held-out text": line("harden model --data corpus.txt --eval-data X.txt -o out --tier low-entity"),
     "queue": line("review X"),
     "audit": line("report . --audit X"),
-    "other text": line("audit-canary model --canary ID493021 --attacks relearning --other-text X"),
+    "other text": line("audit-canary model --canary ID493021 --attacks relearning --set run.other-text=X"),
 }
 
 
@@ -160,16 +160,19 @@ def test_standard_input_is_read_whatever_files_there_are(name: str, place: Path)
 
 
 TO_DASH = {
-    "redact": (line("redact c.txt --spans s.jsonl -o - --store none -q"), 0),
-    "redact JSON Lines": (line("redact c.jsonl --spans s1.jsonl -o - --store none -q"), 0),
-    "redact with JSON": (line("redact c.txt --spans s.jsonl -o - --store none --json"), 2),
-    "detect": (line("detect c.txt -o - --store none -q"), 0),
-    "detect with JSON": (line("detect c.txt -o - --store none --json"), 2),
+    "redact": (line("redact c.txt --spans s.jsonl -o - --set run.store=none -q"), 0),
+    "redact JSON Lines": (line("redact c.jsonl --spans s1.jsonl -o - --set run.store=none -q"), 0),
+    "redact with JSON": (line("redact c.txt --spans s.jsonl -o - --set run.store=none --json"), 2),
+    "detect": (line("detect c.txt -o - --set run.store=none -q"), 0),
+    "detect with JSON": (line("detect c.txt -o - --set run.store=none --json"), 2),
     "plant": (line("plant-canary c.txt -o - --manifest m.json --tokenizer model"), 2),
     "manifest": (line("plant-canary c.txt -o p.txt --manifest - --tokenizer model"), 2),
-    "queue": (line("detect c.txt -o s --review - --store none"), 2),
+    "queue": (line("detect c.txt -o s --review - --set run.store=none"), 2),
     "harden": (line("harden model --data corpus.txt -o -"), 2),
-    "key": (line("redact c.txt --spans s.jsonl -o out.txt --style pseudonym --pseudonym-key - --store none"), 2),
+    "key": (
+        line("redact c.txt --spans s.jsonl -o out.txt --style pseudonym --pseudonym-key - --set run.store=none"),
+        2,
+    ),
     "junit": (line("audit-canary model --canary ID493021 --junit -"), 2),
 }
 
@@ -343,7 +346,7 @@ def test_two_writers_of_one_file_leave_one_of_them(place: Path, atdp: Atdp) -> N
         write_ours_after_theirs()
     assert (place / "out").read_bytes() == b"theirs"
     assert not list(place.glob(".*.tmp"))
-    ended = atdp("redact", "c.txt", "--spans", "s.jsonl", "-o", "out", "--store", "none")
+    ended = atdp("redact", "c.txt", "--spans", "s.jsonl", "-o", "out", "--set", "run.store=none")
     assert ended.code == 2
     assert "exists" in ended.err
 

@@ -171,7 +171,16 @@ def test_an_outputs_name_is_escaped(payload: str, form: str, tmp_path: Path, atd
     folder = in_folder(tmp_path, payload)
     (folder / "c.txt").write_text("a\nb\n")
     (folder / "s.jsonl").write_text('{"id": "1", "spans": []}\n{"id": "2", "spans": []}\n')
-    command = ["redact", folder / "c.txt", "--spans", folder / "s.jsonl", "-o", folder / "out.txt", "--store", "none"]
+    command = [
+        "redact",
+        folder / "c.txt",
+        "--spans",
+        folder / "s.jsonl",
+        "-o",
+        folder / "out.txt",
+        "--set",
+        "run.store=none",
+    ]
     ended = atdp(*command, *(("--json",) if form == "json" else ()))
     assert ended.code == 0, ended.err
     assert harmless(ended.out, payload), ascii(ended.out)
@@ -267,8 +276,8 @@ def test_data_goes_to_a_pipe_as_it_is_and_to_a_terminal_escaped(tmp_path: Path) 
         "-o",
         "-",
         "-q",
-        "--store",
-        "none",
+        "--set",
+        "run.store=none",
     ]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     piped = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=60, check=False)

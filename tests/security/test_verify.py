@@ -46,12 +46,12 @@ def made(tmp_path_factory: pytest.TempPathFactory, checkpoint_folder: Path, corp
         "public",
         "--tier",
         "low-entity",
-        "--max-records",
-        60,
+        "--set",
+        "run.max-records=60",
         "--epochs",
         2,
-        "--store",
-        "none",
+        "--set",
+        "run.store=none",
         "-q",
     ]
     for name, recipe in (("out", "redacted+dp-sgd"), ("other", "fitted-decoys")):

@@ -7,12 +7,12 @@ from tests.cli.badinput.case import SECRET, Case, Make, both, cases, line, link,
 
 def detected(name: str, *options: str) -> tuple[str, ...]:
     """Detect in a file, and keep nothing."""
-    return ("detect", name, "--store", "none", *options)
+    return ("detect", name, "--set", "run.store=none", *options)
 
 
 def redacted(name: str, out: str, *options: str) -> tuple[str, ...]:
     """Redact a file, and keep nothing."""
-    return ("redact", name, "-o", out, "--store", "none", *options)
+    return ("redact", name, "-o", out, "--set", "run.store=none", *options)
 
 
 def spans(*members: object) -> Make:
@@ -71,7 +71,11 @@ def settings(name: str, content: str | bytes, said: str) -> Case:
 
 
 CASES = (
-    Case("store without .private", line("detect corpus.txt --store found"), "--store found does not end in .private"),
+    Case(
+        "store without .private",
+        line("detect corpus.txt --set run.store=found"),
+        "run.store=found does not end in .private",
+    ),
     *cases(
         detected("corpus.txt", "--deny", "deny.txt"),
         {"list a link to itself": ("deny.txt does not exist", link("deny.txt", "deny.txt"))},

@@ -11,12 +11,12 @@ PACKED = gzip.compress(LINES.encode() * 50, mtime=0)
 
 def detected(name: str, *options: str) -> tuple[str, ...]:
     """Detect in a file, and keep nothing."""
-    return ("detect", name, "--store", "none", *options)
+    return ("detect", name, "--set", "run.store=none", *options)
 
 
 def redacted(name: str, out: str, *options: str) -> tuple[str, ...]:
     """Redact a file, and keep nothing."""
-    return ("redact", name, "-o", out, "--store", "none", *options)
+    return ("redact", name, "-o", out, "--set", "run.store=none", *options)
 
 
 def parquet(**columns: list[object]) -> Make:
@@ -42,7 +42,7 @@ CASES = (
     ),
     Case(
         "zstd cut short",
-        line("harden model --data c.txt.zst -o out --store none"),
+        line("harden model --data c.txt.zst -o out --set run.store=none"),
         "c.txt.zst: the compressed data is damaged or cut short",
         write("c.txt.zst", b"\x28\xb5\x2f\xfd\x04\x00"),
     ),
@@ -54,7 +54,7 @@ CASES = (
     ),
     Case(
         "NUL bytes alone",
-        line("harden model --data c.txt -o out --store none"),
+        line("harden model --data c.txt -o out --set run.store=none"),
         "c.txt holds a single record",
         write("c.txt", b"\0" * 100),
     ),

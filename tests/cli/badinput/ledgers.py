@@ -46,7 +46,7 @@ def event(**members: Any) -> dict[str, Any]:
 
 ACCOUNT = line("account ledger.json")
 
-STEPS = line("account --sample-rate 0.1 --noise-multiplier 1 --steps 9")
+STEPS = line("account --sampling-probability 0.1 --noise-multiplier 1 --steps 9")
 
 HARDEN = line("harden model --data corpus.txt -o out")
 
@@ -84,7 +84,7 @@ CASES = (
     Case("recipe without records", line("account --recipe atdp"), "A recipe spends by the number of records"),
     Case(
         "solve without a target",
-        line("account --sample-rate 0.1 --steps 9 --solve noise"),
+        line("account --sampling-probability 0.1 --steps 9 --solve noise"),
         "--solve and --target-epsilon go together",
     ),
     Case(

@@ -66,7 +66,7 @@ CASES = (
     Case("audit without canaries", line("audit-canary model"), "plant-canary CORPUS"),
     Case("canary without digits", line("audit-canary model --canary hello"), "no run of digits"),
     Case("manifest and canary", line("audit-canary model --canary 49 --manifest corpus.txt"), "exclude each other"),
-    Case("account of nothing", line("account"), "--sample-rate"),
+    Case("account of nothing", line("account"), "--sampling-probability"),
     Case("account of a corpus", line("account corpus.txt"), "not a ledger"),
     Case(
         "manifest over the corpus",

@@ -20,18 +20,18 @@ from tests.cli.conftest import Atdp
 
 BARE = line("harden model --data corpus.txt -o out --dry-run --spans spans.jsonl -q")
 HARDEN = (*BARE, "--recipe", "atdp")
-UNREAD = line("harden model --data corpus.txt -o out --dry-run --store none")
+UNREAD = line("harden model --data corpus.txt -o out --dry-run --set run.store=none")
 RECIPE = line("account --recipe atdp --records 900")
 
 BASES = {
     "harden": HARDEN,
-    "detect": line("detect corpus.txt --store none --review queue.jsonl --force"),
-    "redact": line("redact corpus.txt --store none -o redacted.txt --force"),
+    "detect": line("detect corpus.txt --set run.store=none --review queue.jsonl --force"),
+    "redact": line("redact corpus.txt --set run.store=none -o redacted.txt --force"),
     "decoy": line("decoy corpus.txt --spans spans.jsonl -o decoyed --force"),
     "plant-canary": line("plant-canary corpus.txt -o planted.txt --manifest canaries.json --tokenizer model --force"),
     "audit-canary": ("audit-canary", "model", "--canary", "My ID is 49"),
-    "audit-corpus": line("audit-corpus model --data corpus.txt --eval-data held-out.txt --store none"),
-    "account": line("account --sample-rate 0.1 --noise-multiplier 1 --steps 9"),
+    "audit-corpus": line("audit-corpus model --data corpus.txt --eval-data held-out.txt --set run.store=none"),
+    "account": line("account --sampling-probability 0.1 --noise-multiplier 1 --steps 9"),
 }
 """A command line that is right, and whose numbers are then replaced."""
 
@@ -39,9 +39,11 @@ ITS_OWN = {
     ("account", "epochs"): RECIPE,
     ("account", "batch_size"): RECIPE,
     ("account", "records"): RECIPE,
-    ("account", "target_epsilon"): line("account --sample-rate 0.1 --steps 9 --solve noise --target-epsilon 2"),
+    ("account", "target_epsilon"): line(
+        "account --sampling-probability 0.1 --steps 9 --solve noise --target-epsilon 2"
+    ),
     ("harden", "review_share"): (
-        *line("harden model --data corpus.txt -o out --dry-run --store none"),
+        *line("harden model --data corpus.txt -o out --dry-run --set run.store=none"),
         "--review-each-epoch",
     ),
     ("harden", "workers"): UNREAD,

@@ -73,7 +73,7 @@ def sparse(name: str, size: int) -> Make:
 
 
 REDACT = line("redact -o o.txt --spans spans.jsonl")
-HARDEN = line("harden model -o out --store none --data")
+HARDEN = line("harden model -o out --set run.store=none --data")
 SHORT_LINES = (SECRET.encode() + b" is so.\n") * 1000
 
 LARGE = (
@@ -189,7 +189,7 @@ def check(case: Case, place: Path, files: Path, look: Callable[[Path], object]) 
 
 @pytest.mark.ci
 def test_a_good_command_has_memory_enough(place: Path, files: Path) -> None:
-    good = ["harden", "model", "--data", "corpus.txt", "--dry-run", "--store", "none"]
+    good = ["harden", "model", "--data", "corpus.txt", "--dry-run", "--set", "run.store=none"]
     assert run_forked(good, place, files, memory=MEMORY, patience=PATIENCE).code == 0
 
 

@@ -32,7 +32,10 @@ def loaded(tmp_path_factory: pytest.TempPathFactory, checkpoint_folder: Path) ->
     """The libraries, whose loading is no row's time."""
     corpus = tmp_path_factory.mktemp("loaded") / "corpus.txt"
     corpus.write_text("Emma is here.\n" * 40)
-    assert run(["harden", str(checkpoint_folder), "--data", str(corpus), "--dry-run", "--store", "none", "-q"]) == 0
+    assert (
+        run(["harden", str(checkpoint_folder), "--data", str(corpus), "--dry-run", "--set", "run.store=none", "-q"])
+        == 0
+    )
 
 
 def listing(place: Path) -> dict[Path, bytes]:
