@@ -258,8 +258,8 @@ class EngineOptions(Options):
     clipping: Annotated[Literal["auto", ClippingEngineName], Option(flag=False, fingerprint=False, public=True)] = (
         "auto"
     )
-    """How records are clipped: many at once (ghost), by Opacus' hooks (opacus), one at a time (loop). auto takes
-    the first that agrees with loop on random tokens."""
+    """How records are clipped: many at once (ghost), by Opacus' hooks (opacus), one at a time (per-record). auto takes
+    the first that agrees with per-record on random tokens."""
 
     max_batch_tokens: Annotated[
         PositiveInt | None,
