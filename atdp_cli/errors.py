@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from typing import ClassVar, Self
 
 LONGEST, LONGEST_REMEDY = 500, 4000
-"""Characters of a problem, and of a remedy, which may hold a command, before what cannot be printed is escaped."""
+"""The most characters of a problem, and of a remedy, which may hold a command; before escaping."""
 
 
 def plain_line(text: str, longest: int = LONGEST) -> str:
@@ -38,7 +38,7 @@ class AtdpError(Exception):
         super().__init__(f"{self.problem} {self.remedy}")
 
     def __reduce__(self) -> tuple[type[Self], tuple[str, str]]:
-        """As another process is sent it."""
+        """The form in which another process is sent it."""
         return type(self), (self.problem, self.remedy)
 
 
@@ -71,11 +71,11 @@ class DivergedError(RunError):
 
 
 class ConformanceError(RunError):
-    """What a run used is not what its journal says: the same again would end the same."""
+    """A run used something else than its journal says: the same again would end the same."""
 
 
 class LostRankError(RunError):
-    """Of several processes that train together, one is gone."""
+    """One of several processes that train together is gone."""
 
 
 class InterruptedRunError(AtdpError):

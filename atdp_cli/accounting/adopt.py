@@ -72,7 +72,7 @@ def adopt_model(
 
 
 def _check_undeclared(model: Path) -> None:
-    """Refuse to declare away what atdp knows of a model."""
+    """Refuse to replace a ledger that fits the model and was not declared."""
     try:
         present = verified_ledger(model)
     except InputError:
@@ -82,6 +82,6 @@ def _check_undeclared(model: Path) -> None:
 
 
 def _with_base(model: Path, ledgers: Sequence[Ledger]) -> Sequence[Ledger]:
-    """The ledgers, and behind them that of an adapter's base."""
+    """The ledgers, followed by that of an adapter's base model."""
     base = ledger_beside(base_of(model)) if is_adapter(model) else None
     return ledgers if base is None else (*ledgers, base)

@@ -55,7 +55,7 @@ class Parameters:
 
 
 def solve_hypothesis(unknown: Unknown, known: Parameters, target: float, delta: float) -> Parameters:
-    """`known` with one of its fields made as cheap in accuracy as ε ≤ `target` allows; that field's value is ignored.
+    """Replace one field of `known` by the value that costs the least accuracy with ε ≤ `target`.
 
     The least noise and the largest sampling rate are found to 0.1 % of ε, the most steps exactly.
 

@@ -18,7 +18,7 @@ ADOPTED, LIMITED = "A model trained elsewhere", "Limit"
 
 
 class Unknown(StrEnum):
-    """What `--solve` looks for."""
+    """The quantities that `--solve` can find."""
 
     NOISE = "noise"
     STEPS = "steps"
@@ -26,7 +26,7 @@ class Unknown(StrEnum):
 
 
 class AccountedOptions(Options):
-    """What is accounted for: ledgers, or a run of equal steps."""
+    """The runs to account for: ledgers, or a run of equal steps."""
 
     ledgers: Annotated[tuple[Path, ...], Option(main=True, argument=True, metavar="OUT|LEDGER")] = ()
     """Hardened models' folders, or privacy_ledger.json files; several compose, what they share once."""
@@ -99,5 +99,5 @@ class AccountRequest(AccountedOptions, StageSizeOptions, AcceptOptions, Replacin
 
     @property
     def planned(self) -> tuple[object, ...]:
-        """What is given of a recipe's run."""
+        """The settings of a recipe's run that were given."""
         return (self.recipe, self.records, self.epochs, self.batch_size, self.set_ or None)

@@ -1,4 +1,4 @@
-"""What `account --json` prints, as a model."""
+"""The result of `account`, which `--json` prints."""
 
 from typing import Any, Literal
 
@@ -24,7 +24,7 @@ class EpsilonsEntry(Frozen):
 
 
 class GroupFigure(Frozen):
-    """ε of so many records together; null in a scope without a finite figure for one."""
+    """ε of a group of records; null in a scope where one record has no finite ε."""
 
     records: int
     epsilon: Number | None
@@ -41,7 +41,7 @@ class ScopeEntry(Frozen):
 
 
 class LedgerEpsilon(Frozen):
-    """One of several ledgers, and what its stages with noise spend alone; null where there are none."""
+    """One of several ledgers, with ε of its noisy stages alone; null if it has none."""
 
     path: str
     delta: float

@@ -41,7 +41,7 @@ LARGEST_GROUP = 1000
 
 
 def account(request: AccountRequest) -> AccountSummary:
-    """What runs have spent, or would spend.
+    """Compute the ε that runs have spent, or would spend.
 
     With `adopt`, first the ledger of that model is written, as its user declares it.
 
@@ -68,7 +68,7 @@ def account(request: AccountRequest) -> AccountSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class _Subject:
-    """What is accounted for.
+    """The ledgers or the planned steps to account for.
 
     Attributes:
         ledger: All of it, as one ledger.
@@ -84,7 +84,7 @@ class _Subject:
 
 
 def _adopted(request: AccountRequest) -> AccountRequest:
-    """The request about the model that it adopts, whose ledger is written; as it is where it adopts none."""
+    """Write the ledger of a model to adopt, and return the request about that model; unchanged if there is none."""
     from atdp_cli.accounting.adopt import adopt_model
 
     if request.adopt is None:
@@ -134,7 +134,7 @@ def _subject(request: AccountRequest, stages: Recipe | None) -> _Subject:
 
 
 def _plan(request: AccountRequest, stages: Recipe) -> Plan:
-    """What a recipe would spend; with a target, with the noise solved for."""
+    """Plan what a recipe would spend; with a target ε, solve for its noise."""
     if request.records is None:
         raise UsageError("A recipe spends by the number of records.", "Add --records.")
     if request.sampling_probability is not None or request.steps is not None:
@@ -295,7 +295,7 @@ def _group(ledger: Ledger, scope: Scope, records: int) -> float | None:
 
 
 def _alone(path: Path, ledger: Ledger) -> LedgerEpsilon:
-    """What a ledger's stages with noise spend; None where there are none, which is no promise at all."""
+    """ε of a ledger's noisy stages; None if it has none, which is no guarantee."""
     events = private_events(ledger.events)
     epsilon = epsilon_pld(events, ledger.delta, grid=ledger.grid) if events else None
     return LedgerEpsilon(path=str(path), delta=ledger.delta, epsilon=epsilon)

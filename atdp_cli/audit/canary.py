@@ -16,7 +16,7 @@ MAX_SLOTS = 16
 _SLOT = re.compile(r"\{([a-z]+):([^{}]*)\}")
 
 Secret = tuple[str, ...]
-"""What fills a template's slots, in their order."""
+"""The fillings of a template's slots, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class Target:
 
 
 def parse_template(text: str, choices: Mapping[str, tuple[str, ...]] | None = None) -> Template:
-    """Reads a template such as `My ID is {digits:6}` or `{choice:names.txt} has the code {hex:4}`.
+    """Read a template such as `My ID is {digits:6}` or `{choice:names.txt} has the code {hex:4}`.
 
     Args:
         choices: The lines of each file that a {choice:FILE} names (`choice_files` says which).
@@ -188,7 +188,7 @@ def choice_files(text: str) -> tuple[str, ...]:
 
 
 def find_template(text: str) -> tuple[Template, Secret]:
-    """Turns a finished canary such as `My ID is 341752` into its template and its secret.
+    """Turn a finished canary such as `My ID is 341752` into its template and its secret.
 
     The last run of digits is taken for the secret. Nobody drew it at random, so it is uncalibrated: it has a
     rank and an exposure, and no p-value.

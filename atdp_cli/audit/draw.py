@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 MAX_CANARIES = 100_000
 
 MAX_PLANTED = 1_000_000
-"""Records with a canary in one corpus."""
+"""The most records with a canary in one corpus."""
 
 
 def draw_secrets(template: Template, count: int) -> tuple[Secret, ...]:
-    """Draws `count` secrets from the system's CSPRNG, uniform over the pool and independent of each other.
+    """Draw `count` secrets from the system's CSPRNG, uniform over the pool and independent of each other.
 
     Two may be equal: drawing without replacement would make the ranks depend on each other, and the tests of
     the verdict assume that they do not.
@@ -36,7 +36,7 @@ def draw_secrets(template: Template, count: int) -> tuple[Secret, ...]:
 
 
 def toss_coins(count: int) -> tuple[bool, ...]:
-    """One fair coin a canary, from the system's CSPRNG: whether it is planted (Steinke et al. 2023, section 3)."""
+    """Toss a fair coin for each canary, by the CSPRNG: whether it is planted (Steinke et al. 2023, section 3)."""
     return tuple(csprng.randbelow(2) == 1 for _ in range(count))
 
 
@@ -77,7 +77,7 @@ def plant(
     positions: Sequence[Sequence[int]] | None = None,
     written: Callable[[str], str] = str,
 ) -> tuple[list[str], tuple[tuple[int, ...], ...]]:
-    """Puts every canary into a corpus, each repeat as a record (a line) of its own.
+    """Put every canary into a corpus, each repeat as a record (a line) of its own.
 
     Args:
         lines: The corpus without line endings; kept in order and unchanged.

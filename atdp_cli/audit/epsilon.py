@@ -25,7 +25,7 @@ from atdp_cli.privacy.adjacency import Adjacency
 
 @dataclass(frozen=True, kw_only=True)
 class Games:
-    """What the auditor may do, fixed before any model is looked at.
+    """The limits of the games, fixed before any model is read.
 
     Attributes:
         guesses: How many coins to guess, an even number; None for half of the canaries.
@@ -75,7 +75,7 @@ class Game:
 
     @property
     def attainable(self) -> float:
-        """What the bound would be if all guesses were right: no larger claim can be refuted."""
+        """The bound if all guesses were right: no larger claim can be refuted."""
         return self.bound(self.guesses)
 
     def bound(self, correct: int) -> float:
@@ -85,7 +85,7 @@ class Game:
 
 @lru_cache(maxsize=1024)
 def _proved(game: Game, correct: int) -> float:
-    """The same for several models of one plan."""
+    """The bound of a game, computed once for all models of a plan."""
     shared = {"delta": game.claim.delta, "confidence": 1 - game.level}
     if game.method == "in-out":
         return in_out_bound(records=game.canaries, guesses=game.guesses, correct=correct, **shared)
@@ -93,7 +93,7 @@ def _proved(game: Game, correct: int) -> float:
 
 
 class _Rules(NamedTuple):
-    """A game before it is known what it may spend."""
+    """A game whose level is not chosen yet."""
 
     method: Method
     adjacency: Adjacency
@@ -129,7 +129,7 @@ def plan_games(
     by_ranks: bool = True,
     claim: Callable[[Adjacency], Claim],
 ) -> GamePlan:
-    """Which games are played, and what of alpha each may spend.
+    """Choose the games, and the share of alpha that each spends.
 
     A game that could pass neither the ledger's claim nor the limit, even if all guesses were right, cannot fail the
     model and spends nothing. Pairs are played only where they can fail it. Where no game can, all of alpha is for the
@@ -180,7 +180,7 @@ def plan_games(
 def play_games(
     plan: GamePlan, ranks: Sequence[Rank], targets: Sequence[Target], pairs: tuple[Scores, Scores] | None
 ) -> tuple[EpsilonBound, ...]:
-    """What each planned game proves. Where a rank is within a sample, `rank` is not played.
+    """The bound that each planned game proves. Where a rank is within a sample, `rank` is not played.
 
     Args:
         ranks: By the score that is judged: the ratio where there is a reference, else log p.
@@ -230,7 +230,7 @@ def _top(pool: int, games: Games) -> int:
 
 
 def _ceiling(claim: Claim, limits: Limits) -> float:
-    """What a bound must pass to fail the model; infinite where nothing can."""
+    """The ε above which a bound fails the model; infinite if no bound can."""
     claimed = inf if claim.epsilon is None else claim.epsilon
     return min(claimed, inf if limits.max_epsilon_lower_bound is None else limits.max_epsilon_lower_bound)
 

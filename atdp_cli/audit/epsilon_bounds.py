@@ -59,7 +59,7 @@ def in_out_bound(*, records: int, guesses: int, correct: int, delta: float, conf
 
 
 def guess_coins(exposures: Sequence[float], guesses: int) -> tuple[tuple[int, bool], ...]:
-    """Which coins to guess, as (canary's index, guessed in): half of the guesses in, at the highest exposures, and half
+    """The coins to guess, as (canary's index, guessed in): half of the guesses in, at the highest exposures, and half
     out, at the lowest. Of equal exposures the one that comes first counts as higher.
 
     Args:

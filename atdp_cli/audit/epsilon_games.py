@@ -1,4 +1,4 @@
-"""Which ε games an audit plays, the candidates that the detector treats alike, and the scores of pairs."""
+"""The choice of an audit's ε games, a check that the detector treats candidates alike, and the scores of pairs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -99,7 +99,7 @@ def compare_flagged(flagged: Iterable[tuple[str, Sequence[Span]]], *, pattern: b
 
 
 def games_for(folder: Path, canaries: CanaryTargets, pool: Pool, request: AuditRequest) -> GamePlan:
-    """What is played on a model, decided by what was planted and claimed, before the model is looked at.
+    """The games to play on a model, chosen by what was planted and what its ledger states, before the model is read.
 
     Raises:
         UsageError: There are fewer canaries, or candidates, than the games were set for.

@@ -51,11 +51,11 @@ class Rank:
 
 
 ROUNDING = 16 * 2.0**-53
-"""Of a sum of at most some ten log-probabilities in fp64, relative to it."""
+"""The relative rounding error of a sum of some ten log-probabilities in fp64."""
 
 
 def rank_of(scores: Scores, lengths: Lengths, index: int) -> Rank:
-    """Ranks the secret at `index` among all candidates.
+    """Rank the secret at `index` among all candidates.
 
     The secret was drawn uniformly from the pool, hence uniformly from the candidates of its own length.
     Under no memorisation the scores do not depend on it, so with S the candidates of equal token length

@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 DRAWS = 199_999
-"""Of the joint law of ranks in a sample."""
+"""The number of draws that estimate the joint distribution of ranks in a sample."""
 
 _BLOCK = 512  # rows of draws at a time: what fits a processor's cache is computed three times as quickly
 
@@ -53,14 +53,14 @@ def fisher(p_values: Sequence[float]) -> float:
 
 
 class TokenLengthGroup(NamedTuple):
-    """What a secret is ranked among in a sample: itself and the candidates of its token length, `size` in all."""
+    """The candidates that a secret is ranked among in a sample: those of its token length and itself, `size` in all."""
 
     tokens: int
     size: int
 
 
 def fisher_in_sample(p_values: Sequence[float], strata: Sequence[TokenLengthGroup]) -> float:
-    """Fisher's statistic by its law for secrets that are ranked among one shared sample.
+    """Fisher's combined p-value for secrets that are ranked among one shared sample.
 
     Without memory, secrets and sample of one token length are alike, so that every order of them is as likely. The
     p-values are then uniform, but not independent: a sample with few high scores lowers all of them. The law is drawn
@@ -78,7 +78,7 @@ def fisher_in_sample(p_values: Sequence[float], strata: Sequence[TokenLengthGrou
 
 @lru_cache(maxsize=4)
 def _in_samples(groups: tuple[tuple[int, int], ...]) -> Floats:
-    """Fisher's statistic, -Σ ln p, of so many secrets in strata of such sizes, shape [DRAWS]."""
+    """Draws of Fisher's statistic, -Σ ln p, for (size of a token-length group, number of secrets), shape [DRAWS]."""
     generator, total = np.random.default_rng(_SEED), np.zeros(DRAWS)
     for size, count in groups:
         places = np.sort(_distinct(generator, size - 1 + count, count), axis=1)
@@ -122,7 +122,7 @@ def power(stratum_sizes: Sequence[int], level: float, *, mean_exposure: float = 
 
 @lru_cache(maxsize=64)
 def _power(stratum_sizes: tuple[int, ...], level: float, mean_exposure: float) -> float:
-    """The same for several models of one manifest."""
+    """`power`, computed once for all models of a manifest."""
     sizes = np.asarray(stratum_sizes, dtype=np.float64)
     fisher_bound = _tail_inverse(level, sizes.size)
     generator = np.random.default_rng(_SEED)
@@ -224,14 +224,15 @@ def _tail_inverse(level: float, m: int) -> float:
 
 
 MANY = 15
-"""Canaries from which the tests have power to spare."""
+"""The number of canaries from which the tests have power to spare."""
 
 SHARE_OF_BOUNDS, SHARE_OF_FEW = 0.5, 0.02
-"""Of alpha, for all bounds together, by many canaries and by few. Ten need almost all of it to find a mean exposure of
-five bits four times in five. Many need a share for their bounds that is above mδ, or no claim with δ can be refuted."""
+"""The share of alpha for all bounds together, with many canaries and with few. Ten need almost all of it to find a mean
+exposure of five bits four times in five. Many need a share for their bounds that is above mδ, or no claim with δ can be
+refuted."""
 
 SHARE_OF_ATTACKS, SHARE_OF_ATTACKS_OF_FEW = 0.2, 0.01
-"""Of alpha, for the tests of all attacks that are gates together, likewise."""
+"""The share of alpha for the tests of all attacks that are gates, with many canaries and with few."""
 
 SPARE = 2
 """How many times as many candidates are sampled as a canary of rank 1 needs to be rejected."""

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 Role = Literal["user", "assistant", "system"]
-"""Who says a canary that is a conversation."""
+"""The role that says a canary in a conversation."""
 
 ALIKE_BY_CHANCE = 1e-9
-"""What a manifest with secrets alike must at least be likely to be drawn by chance to be believed."""
+"""The least chance of drawing so many equal secrets with which a manifest counts as drawn at random."""
 
 
 class PlantedCanary(BaseModel):
@@ -113,7 +113,7 @@ class Manifest(BaseModel):
         return self
 
     def _copied(self) -> bool:
-        """Whether secrets are alike that were not drawn independently: one canary, counted many times.
+        """Whether secrets are equal because they were not drawn independently: one canary, counted many times.
 
         Each of n draws meets an earlier one with probability (n − 1)/pool at most, whatever came before, so at least k
         do with at most C(n, k)·((n − 1)/pool)^k. Secrets that were typed are not drawn, so no two may be alike.
@@ -230,7 +230,7 @@ def canary_conversation(chat: ChatTemplate, role: Role, template: Template) -> C
 
 
 def tokens_after(manifest: Manifest, tokenizer: "PreTrainedTokenizerFast") -> tuple[int, ...]:
-    """What training reads behind a canary's tokens: the end token, or what ends the rendered conversation.
+    """The tokens that training reads after a canary's: the end token, or what ends the rendered conversation.
 
     Raises:
         InputError: The chat template is not that of the manifest, or its text and the canary's share a token.
@@ -272,7 +272,7 @@ def token_mismatch(manifest: Manifest, tokenizer: "PreTrainedTokenizerFast", *, 
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Reads a manifest.
+    """Read a manifest.
 
     Raises:
         InputError: Missing, unreadable, not UTF-8 JSON, or not a manifest. Never quotes a secret.
@@ -281,7 +281,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def write_manifest(path: Path, manifest: Manifest) -> None:
-    """Writes a manifest that its owner alone may read (mode 0600), wholly or not at all.
+    """Write a manifest that its owner alone may read (mode 0600), wholly or not at all.
 
     Raises:
         InputError: The folder is missing.

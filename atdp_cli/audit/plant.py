@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 MAX_CHOICES = 100_000
 
 Kind = Literal["secret", "unused-token", "high-perplexity"]
-"""What fills the slots: a secret by the template alone, a word of the vocabulary that no record has, or one that the
-model hardly expects there (Panda et al. 2025, "Privacy Auditing of Large Language Models")."""
+"""The kinds of text that fill the slots: a secret by the template alone, a word of the vocabulary that no record has,
+or one that the model hardly expects there (Panda et al. 2025, "Privacy Auditing of Large Language Models")."""
 
 TEMPLATES: dict[Kind, str] = {
     "secret": "My ID is {digits:6}",
@@ -50,7 +50,7 @@ TEMPLATES: dict[Kind, str] = {
 """The default template of each kind."""
 
 WORDS_A_CANARY = 10
-"""So many candidates a canary there must be, or too many canaries would share a word."""
+"""The fewest candidates for each canary; with fewer, too many canaries would share a word."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class Said:
 
 @dataclass(frozen=True, kw_only=True)
 class Canaries:
-    """What is planted.
+    """The canaries to plant.
 
     Attributes:
         coins: Whether each is planted; None where all are, without coins.
@@ -152,7 +152,7 @@ def known_canaries(path: Path, text_field: str = "text") -> Canaries:
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """What an audit of canaries can show at best, at the default alpha and by log p alone.
+    """The most that an audit of canaries can show, at the default alpha and by log p alone.
 
     Attributes:
         detectable: The smallest mean exposure that is found with probability `MIN_POWER`, bits, were all candidates
@@ -168,7 +168,7 @@ class Reach:
 
 
 def reach_of(made: Manifest, tokenizer: Path) -> Reach:
-    """What can be shown at what cost, known before any model is trained."""
+    """Compute what an audit of these canaries can show, and its cost, before any model is trained."""
     template, targets = made.slots(), made.targets()
     nodes = _dear_nodes(made, tokenizer)
     if not made.calibrated:
@@ -315,7 +315,7 @@ def _texts(corpus: Path, said: Said | None) -> Iterable[str]:
 
 
 def _least_expected(model: Path, first: tuple[int, ...], tokens: tuple[int, ...]) -> list[int]:
-    """The tokens, that first which the model finds least likely after these."""
+    """The tokens that the model finds least likely after these, the least likely first."""
     import torch
 
     from atdp_cli.model.checkpoint import load_checkpoint
@@ -365,7 +365,7 @@ def _read_lines(corpus: Path, said: Said | None) -> tuple[list[str], list[str]]:
 
 
 def _joined(planted: Sequence[str], positions: Sequence[Sequence[int]], endings: Sequence[str]) -> str:
-    """The planted lines with the corpus' endings at its own lines, and its first ending at the canaries'."""
+    """Join the planted lines: the corpus' own keep their endings, the canaries' get the first of them."""
     ours = {line for group in positions for line in group}
     remaining = iter(endings)
     return "".join(

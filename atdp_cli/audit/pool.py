@@ -43,7 +43,7 @@ class Candidates:
 def tokenise(
     tokenizer: "PreTrainedTokenizerFast", template: Template, *, sample: int | None = None, notify: Notify = ignore
 ) -> Candidates:
-    """Tokenises every candidate, or a sample, as `encode_record` does. Some 7 µs each, spread over the cores."""
+    """Tokenise every candidate, or a sample, as `encode_record` does. Some 7 µs each, spread over the cores."""
     backend = tokenizer.backend_tokenizer
     # A tokenizer.json may ask for either; calling the tokenizer turns them off, and so does this.
     backend.no_truncation()
@@ -73,7 +73,7 @@ def sampled(template: Template) -> bool:
 def with_records(
     candidates: Candidates, tokenizer: "PreTrainedTokenizerFast", records: Sequence[Sequence[int]]
 ) -> Candidates:
-    """The candidates with more records behind them, each as `encode_record` gives it."""
+    """The candidates followed by further records, each tokenised as by `encode_record`."""
     widest = max(candidates.tails.shape[1] + candidates.prefix.size, *(len(record) for record in records))
     n = len(candidates.tails)
     rows = np.full((n + len(records), widest), PADDING, dtype=np.int32)
@@ -88,7 +88,7 @@ def with_records(
 
 
 def _sample(template: Template, sample: int | None) -> int | None:
-    """How many candidates are drawn; None for all of them."""
+    """The number of candidates to draw; None for all."""
     return SAMPLE if sample is None and sampled(template) else sample
 
 
@@ -97,7 +97,7 @@ def _count(template: Template, sample: int | None) -> int:
 
 
 def _sampled(template: Template, sample: int) -> Iterator[str]:
-    """So many uniform records of the template, the same in every run."""
+    """Draw records of the template uniformly, the same in every run."""
     generator = np.random.default_rng(_SEED)
     for start in range(0, sample, _BATCH):
         count = min(_BATCH, sample - start)
@@ -116,7 +116,7 @@ def _fillings(slot: Slot, generator: np.random.Generator, count: int) -> list[st
 
 
 def _split(flat: Ids, sizes: Ids, start: tuple[int, ...]) -> Candidates:
-    """Pads the ragged ids."""
+    """Pad the ragged ids."""
     longest = int(sizes.max())
     rows = np.full((sizes.size, longest), PADDING, dtype=np.int32)
     rows[np.arange(longest) < sizes[:, None]] = flat
@@ -124,7 +124,7 @@ def _split(flat: Ids, sizes: Ids, start: tuple[int, ...]) -> Candidates:
 
 
 def _split_rows(rows: Ids, sizes: Ids, start: tuple[int, ...]) -> Candidates:
-    """Takes off what all rows begin with; `start` comes before every row."""
+    """Split off the prefix that all rows share; `start` comes before every row."""
     shared = 0
     # PADDING ends the loop where the shortest sequence ends, unless all are equal, which the bound covers.
     while shared < sizes.min() and (rows[:, shared] == rows[0, shared]).all():

@@ -104,7 +104,7 @@ def product_pool(tokenizer: "PreTrainedTokenizerFast", template: Template) -> Pr
 
 
 def _learn(split: Split, base: Sequence[str], place: int, alphabet: str) -> tuple[int, dict[str, int]] | None:
-    """Which token a character decides, and the token for each letter; None if it is not one token."""
+    """Learn which token a character decides, and the token for each letter; None if it is not one token."""
     whole = split(base)
     token_of: dict[str, int] = {}
     decided: set[int] = set()

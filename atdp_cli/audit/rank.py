@@ -91,7 +91,8 @@ def lowest_needed(scores: Scores, lengths: Lengths, longest: int) -> float:
 
 
 CHEAP_NODES = 20_000
-"""Inner nodes of a pool that is never sampled by itself. GPT-2's tokenizer gives six digits 16,857, Llama's 111,111."""
+"""The most inner nodes of a pool that `auto` does not sample. GPT-2's tokenizer gives six digits 16,857, Llama's
+111,111."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -146,7 +147,7 @@ def pool_of(
 def make_candidates(
     tokenizer: PreTrainedTokenizerFast, template: Template, *, sample: int | None, notify: Notify
 ) -> Candidates:
-    """As `tokenise` has them; put together from single tokens where each character of a secret is one.
+    """Tokenise the candidates, from single tokens where each character of a secret is one.
 
     Args:
         sample: How many are drawn; None for all of a pool that can be listed.
@@ -203,7 +204,7 @@ def pool_position(pool: Pool, targets: Sequence[Target], number: int) -> int:
 
 
 def check_finite(model: str, scores: Scores) -> None:
-    """Refuses scores that are no numbers, which a damaged model may give.
+    """Refuse scores that are infinite or NaN, which a damaged model may give.
 
     Raises:
         RunError: One is infinite or NaN.

@@ -60,7 +60,7 @@ def _names(given: str | Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class CanaryTargets:
-    """The canaries that are looked for in every model.
+    """The canaries to look for in every model.
 
     Attributes:
         manifest: None for a secret that was typed by hand, which is uncalibrated.
@@ -93,7 +93,7 @@ class CanaryTargets:
 
 
 class AuditRequest(ComputeOptions, ExecutorOptions):
-    """What to audit for which canaries, and what fails a model. `models` are the folders."""
+    """The models to audit, the canaries to look for, and the limits that fail a model. `models` are the folders."""
 
     models: tuple[Path, ...] = ()
 
@@ -183,7 +183,7 @@ class AuditRequest(ComputeOptions, ExecutorOptions):
 
     @property
     def games(self) -> Games:
-        """What the auditor of ε may do."""
+        """The limits of the ε games."""
         return Games(guesses=self.coin_guesses, top=self.rank_guesses)
 
     @property
@@ -208,7 +208,7 @@ class AuditRequest(ComputeOptions, ExecutorOptions):
         return next((option for option, given in asked.items() if given), None)
 
     def sample_rule(self, canaries: CanaryTargets) -> SampleRule | None:
-        """When the canaries are ranked among how many, decided by what was planted and asked for alone."""
+        """The number of candidates to rank the canaries among, by the manifest and the options alone."""
         planted = sum(target.planted for target in canaries.targets)
         if self.ranking == "exact" or self.needs_whole_pool is not None or not (canaries.calibrated and planted):
             return None
@@ -218,7 +218,7 @@ class AuditRequest(ComputeOptions, ExecutorOptions):
 
     @property
     def attack_gates(self) -> frozenset[Gate]:
-        """The attacks among them."""
+        """The attacks that are gates."""
         return self.gates - {RANKS}
 
 
@@ -251,7 +251,7 @@ def load_targets(request: AuditRequest) -> CanaryTargets:
 
 
 def check_request(canaries: CanaryTargets, request: AuditRequest) -> None:
-    """Refuses, before any model is read, what these canaries cannot answer.
+    """Refuse options that these canaries cannot answer, before any model is read.
 
     Raises:
         UsageError: An option does not go with the canaries.
@@ -281,7 +281,7 @@ def check_request(canaries: CanaryTargets, request: AuditRequest) -> None:
 
 
 def prepare_audit(request: AuditRequest) -> CanaryTargets:
-    """The canaries to look for, once nothing speaks against the audit. Of several models a bad one is not refused.
+    """Check a request, and return the canaries to look for. Of several models a bad one is not refused.
 
     Raises:
         UsageError: The options contradict each other or the canaries.

@@ -13,17 +13,17 @@ Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 
 DISCOVERABLE_QUERIES = 1000
-"""A canary is called discoverable where so many samples hold it with probability 1/2 or more (Hayes et al. 2024)."""
+"""The number of samples that must hold a discoverable canary with probability 1/2 or more (Hayes et al. 2024)."""
 
 MIN_POWER = 0.8
-"""A pass states the mean exposure that is found so often, and needs so much power against `MEMORISED_BITS`."""
+"""The power against `MEMORISED_BITS` that a pass needs, and that of the mean exposure that it states."""
 
 CONFIDENCE = 0.95
-"""Of the upper limits for the mean exposure by all scores together."""
+"""The confidence of the upper limits for the mean exposure, by all scores together."""
 
 
 class Verdict(StrEnum):
-    """What an audit concludes of one model. ERROR: it could not be completed."""
+    """The conclusion of an audit of one model. ERROR: it could not be completed."""
 
     PASS = "PASS"  # noqa: S105 - a verdict, not a password
     FAIL = "FAIL"
@@ -36,7 +36,7 @@ RANKS: Final = "ranks"
 Attack = Literal["extraction", "membership", "relearning"]
 
 Gate = Literal["ranks", "extraction", "membership", "relearning"]
-"""What can fail a model beside limits and bounds: the tests by ranks, or the test of an attack."""
+"""The tests that can fail a model beside limits and bounds: the tests by ranks, or the test of an attack."""
 
 Conclusion = Literal[Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE]
 """The verdict of a completed audit."""
@@ -48,7 +48,7 @@ _Probability = Annotated[float, Field(ge=0, le=1)]
 _Epsilon = Annotated[float, Field(ge=0)]
 
 _Queries = Annotated[float, Field(ge=1)] | None
-"""How many samples; None where that passes the largest float."""
+"""A number of samples; None above the largest float."""
 
 
 class AuditPart(BaseModel):
@@ -288,7 +288,7 @@ class AttackTest(AuditPart):
 
 
 BaselineState = Literal["not-needed", "unrecorded", "known", "worse"]
-"""Of a model beside the recorded one: did not fail; is not known; fails no worse; fails worse."""
+"""The state of a model against its recorded baseline: did not fail; is not known; fails no worse; fails worse."""
 
 
 class BaselineComparison(AuditPart):

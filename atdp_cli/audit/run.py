@@ -99,7 +99,7 @@ class ReferenceScores:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Shared:
-    """What all models share.
+    """The inputs that all models share.
 
     Attributes:
         pool: The candidates for models of one tokenizer; None before the first of it.
@@ -163,7 +163,7 @@ def _unfinished(folder: Path, error: AtdpError, *, alone: bool) -> UnfinishedAud
 
 
 def _audit_model(folder: Path, shared: _Shared, notify: Notify) -> tuple[Audit, _Shared]:
-    """The audit of a model, which is gone from memory before the next one loads, and what the next one shares."""
+    """Audit a model, which leaves memory before the next one loads, and return what the next one shares."""
     checkpoint = load_checkpoint(folder, shared.request.device, audited=True)
     if shared.reference is not None and shared.reference.fingerprint != checkpoint.tokenizer_sha256:
         raise InputError(
@@ -200,7 +200,7 @@ def _reference_scores(checkpoint: Checkpoint, pool: Pool, shared: _Shared, notif
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RankedCanaries:
-    """What a model makes of the canaries.
+    """The canaries as one model ranks them.
 
     Attributes:
         scores: log p of every candidate that bears on a rank.
@@ -293,7 +293,7 @@ def _audit(folder: Path, checkpoint: Checkpoint, pool: Pool, shared: _Shared, no
 
 @dataclass(frozen=True, kw_only=True)
 class _Work:
-    """What a worker of Ray needs to audit a model.
+    """The inputs of a Ray worker that audits a model.
 
     Attributes:
         place: The working folder, which relative paths begin at.
@@ -306,7 +306,7 @@ class _Work:
 
 
 def _on_ray(ray: Ray, models: Sequence[Path], shared: _Shared, notify: Notify) -> Iterator[AnyAudit]:
-    """A task a model, which takes as many processors as torch has threads here.
+    """Audit each model in a Ray task, with as many processors as torch has threads here.
 
     Of its events only those are passed on that say what a user might not expect.
 

@@ -84,7 +84,7 @@ class Visit:
 
 
 def build_trie(tails: Ids, lengths: Ids) -> Trie:
-    """Builds the trie over token sequences.
+    """Build the trie over token sequences.
 
     Sorted, the rows under any node are neighbours, so a node is a place where a row first differs from the
     row before it. Equal sequences become one row.
@@ -242,7 +242,7 @@ def _run(model: "PreTrainedModel", trie: Trie, visit: Visit, prefix: Ids) -> tup
 
 
 def _choose(cache: DynamicCache, rows: Places) -> DynamicCache:
-    """A cache of the given rows. The layers grow by making new tensors, so the original stays as it is."""
+    """Copy the given rows of a cache. The layers grow by making new tensors, so the original stays as it is."""
     chosen = copy.copy(cache)
     chosen.layers = [copy.copy(layer) for layer in cache.layers]
     chosen.batch_select_indices(torch.from_numpy(rows).to(cache.layers[0].keys.device))
@@ -260,7 +260,7 @@ def _expand(
     room: int,
     name: str,
 ) -> list[Visit]:
-    """Scores the children of the visited nodes into `scores`, and lists the visits to those with children.
+    """Score the children of the visited nodes into `scores`, and lists the visits to those with children.
 
     Children below the floor are passed over.
     """

@@ -39,7 +39,7 @@ MIN_ALPHA = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What fails a model.
+    """The limits that fail a model.
 
     Attributes:
         alpha: Chance of failing a model that has learnt nothing by tests and bounds, from `MIN_ALPHA` to below 1.
@@ -86,7 +86,7 @@ def judge(
     by_ranks: bool = True,
     needs_power: bool = True,
 ) -> Audit:
-    """Judges a model by the ranks of its canaries.
+    """Judge a model by the ranks of its canaries.
 
     The canaries are independent uniform draws, so under no memorisation their p-values are independent and
     each at least uniform. Holm (is any canary remembered?) and Fisher (are they together?) are each run by each
@@ -279,7 +279,7 @@ def _rank_doubts(
     *,
     needs_power: bool,
 ) -> tuple[str, ...]:
-    """Why a model that no test rejects has not passed either."""
+    """The reasons why a model that no test rejects has not passed."""
     if not plain:
         return ("No canary is in the data. Canaries must be planted before training: see plant-canary.",)
     doubts, max_exposure = [], limits.max_exposure
@@ -318,7 +318,7 @@ def _rank_doubts(
 
 
 def _too_much(epsilon: Sequence[EpsilonBound], limits: Limits) -> tuple[str, ...]:
-    """Bounds on ε that pass the user's limit, or the ledger's claim."""
+    """The bounds on ε that exceed the user's limit, or the ε of the ledger."""
     failures, limit = [], limits.max_epsilon_lower_bound
     for bound in epsilon:
         proved = f"The canaries prove ε ≥ {bound.epsilon:.2f} ({bound.method}, {bound.confidence:.1%} confidence)"
@@ -330,7 +330,7 @@ def _too_much(epsilon: Sequence[EpsilonBound], limits: Limits) -> tuple[str, ...
 
 
 def _out_of_reach(epsilon: Sequence[EpsilonBound], limits: Limits) -> tuple[str, ...]:
-    """A limit on ε that these canaries could never prove to be passed."""
+    """The limit on ε that these canaries could never prove to be exceeded."""
     limit = limits.max_epsilon_lower_bound
     if limit is None or any(bound.attainable > limit for bound in epsilon):
         return ()

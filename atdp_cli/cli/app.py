@@ -39,7 +39,7 @@ _MODULES = {
 }
 
 COMMANDS = tuple(_MODULES)
-"""Their names, in the order of help."""
+"""The names of the commands, in the order of help."""
 
 
 def load_command(name: str) -> Callable[..., None]:
@@ -67,7 +67,7 @@ class LazyGroup(TyperGroup):
         super().__init__(**settings | {"commands": {name: TyperCommand(name) for name in COMMANDS}})
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | None:
-        """What help and completion say of a command."""
+        """A command as help and completion show it."""
         known = super().get_command(ctx, cmd_name)
         return None if known is None else TyperCommand(cmd_name, help=_docstring(cmd_name))
 

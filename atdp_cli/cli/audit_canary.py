@@ -77,7 +77,7 @@ def audit_canary_command(
 
 
 def _show(audits: "Sequence[AnyAudit]", secrets: list[str] | None, console: "Console", *, whole: bool) -> None:
-    """All about each model where that is asked for, or there is one; and a table of several."""
+    """Print each model in full where that is asked for or there is one, and a table of several."""
     for number, audit in enumerate(audits if whole or len(audits) == 1 else ()):
         if number:
             console.print()
@@ -87,7 +87,7 @@ def _show(audits: "Sequence[AnyAudit]", secrets: list[str] | None, console: "Con
 
 
 def _task(folders: Sequence[Path], canaries: "CanaryTargets") -> str:
-    """What will be done, before anything large is loaded."""
+    """Describe the work ahead, before anything large is loaded."""
     models = f"{len(folders):,} models" if len(folders) > 1 else str(folders[0])
     targets = "1 canary" if len(canaries.targets) == 1 else f"{len(canaries.targets):,} canaries"
     return f"Auditing {models} for {targets} among {canaries.template.pool:,} candidates."

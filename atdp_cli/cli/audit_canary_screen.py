@@ -1,4 +1,5 @@
-"""What `atdp audit-canary` shows: the results of one model in full, of several models a line each and a table."""
+"""The terminal output of `atdp audit-canary`: the results of one model in full, of several models a line each and a
+table."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -72,7 +73,7 @@ def _table(audit: Audit, secrets: Sequence[str] | None) -> "Table":
 
 
 def _against(audit: Audit) -> tuple[str, ...]:
-    """What the comparison with a baseline gave."""
+    """The result of the comparison with a baseline."""
     comparison = audit.baseline
     if comparison is None or comparison.state in ("not-needed", "known"):
         return ()
@@ -84,7 +85,7 @@ def _against(audit: Audit) -> tuple[str, ...]:
 
 
 def _capped(audit: Audit) -> Iterator[str]:
-    """That ranks are within a sample, where they are."""
+    """A note that ranks are within a sample, if they are."""
     for canary in audit.canaries:
         if canary.compared < canary.pool:
             yield (

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class MapOutputOptions(CiOptions):
-    """Where the maps go, what a limit is compared with, and what is shown."""
+    """The files to write, the baseline, and the text to show."""
 
     baseline: Annotated[Path | None, Option(AUDIT, main=True)] = None
     """Fail only what is worse than this file of --write-baseline records: a model or numbers of records that it does
@@ -47,7 +47,7 @@ class MapOutputOptions(CiOptions):
     holds it."""
 
     def page(self, data: Path) -> Path | None:
-        """Where the page goes; None if it was not asked for.
+        """The path of the page; None if it was not asked for.
 
         Raises:
             UsageError: The corpus has no folder.
@@ -63,7 +63,7 @@ class MapOutputOptions(CiOptions):
         return folder / MAP_PAGE
 
     def check_map(self, request: MapRequest) -> None:
-        """Refuse, before anything is read, to write where something is or over one another.
+        """Refuse output files that exist or are the same, before anything is read.
 
         Raises:
             UsageError: A file exists, two are the same, one is for the maps of several models, or a baseline is given
@@ -117,7 +117,7 @@ MAX_VALUES = 20
 
 
 def _show(maps: "Sequence[CorpusMap]", console: "Console", *, as_json: bool, show_secrets: bool) -> None:
-    """The result on standard output, and for people."""
+    """Print the results, as JSON or for people."""
     from atdp_cli.memorisation.results import MemoryDocument
 
     if as_json:
@@ -188,7 +188,7 @@ def _decoys(place: MemorisedPlace) -> str:
 
 
 def write_map_files(writing: MapOutputOptions, maps: "Sequence[CorpusMap]", data: Path) -> "list[CheckedModel]":
-    """The files that were asked for: the map, those for CI, the page."""
+    """Write the files that were asked for: the map, those for CI, the page."""
     from atdp_cli.memorisation.run import write_map
     from atdp_cli.reporting.ci.checks import checked
 

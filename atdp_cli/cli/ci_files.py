@@ -30,7 +30,7 @@ class CiOptions(ReplacingOptions):
     """Record what was found, for --baseline in later runs."""
 
     def check(self, *others: Path | None) -> None:
-        """Refuse, before anything is scored, to write where something is or over one another.
+        """Refuse output files that exist or are the same, before anything is scored.
 
         Args:
             others: Files that the command writes beside these.
@@ -55,7 +55,7 @@ def write_ci_files(
     *,
     kind: "Kind",
 ) -> None:
-    """The files that were asked for.
+    """Write the files that were asked for.
 
     Args:
         models: The results' checks, of this kind.
@@ -76,7 +76,7 @@ def write_ci_files(
 
 
 def tell_github(models: "Sequence[CheckedModel]", summary: str) -> None:
-    """Annotations and the step summary, where this runs on GitHub Actions.
+    """Write annotations and the step summary, if this runs on GitHub Actions.
 
     Args:
         summary: Markdown.

@@ -78,7 +78,7 @@ class Bars:
 
 
 class PlainConsole(Console):
-    """A console for which texts are neither markup nor commands, and a reader that has gone no reason to exit with 1.
+    """A console that prints texts without markup or commands, and does not exit with 1 when its reader is gone.
 
     Every string that is printed, on its own or in a table, is one line and is escaped here; whoever wants several lines
     prints several. A `Text` is taken as it is, so what it is made of has to be escaped before.
@@ -89,7 +89,7 @@ class PlainConsole(Console):
         return super().render_str(escaped(text), **settings)
 
     def on_broken_pipe(self) -> None:
-        """Rich would end the process with 1, which means a failed audit here."""
+        """Raise the error: Rich would exit with 1, which means a failed audit here."""
         raise BrokenPipeError
 
     @classmethod
@@ -114,13 +114,13 @@ def figure(value: float | None) -> str:
 
 
 def say_skipped(console: Console, skipped: int) -> None:
-    """How much of a corpus could not be read; nothing where all could."""
+    """Print how much of a corpus could not be read; nothing if all could."""
     if skipped:
         console.print(f"Lines or rows skipped as unreadable: {skipped:,}.")
 
 
 def write_json(value: Any) -> None:
-    """One JSON document on standard output; not a number is never written as one."""
+    """Write one JSON document to standard output; raise ValueError for NaN and infinity."""
     import json
 
     # In pieces, of which each has whole strings: that of a thousand audits has megabytes.

@@ -23,14 +23,14 @@ INTERRUPTED = 130
 INCOMPLETE = 3
 
 UNUSABLE = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM)
-"""What the system says of a path that the user gave, and not of the work."""
+"""The system's errors about a path that the user gave, not about the work."""
 
 LONGEST_NAME = 100
-"""Characters of a path in a message."""
+"""The most characters of a path in a message."""
 
 
 def exit_on_interrupt(command: Callable[..., None]) -> Callable[..., None]:
-    """Ends a command whatever is raised in it: Typer alone would end an interrupt or a closed pipe with 1.
+    """End a command whatever is raised in it: Typer alone would end an interrupt or a closed pipe with 1.
 
     A library that calls `sys.exit` has given no verdict either, and a panic of one in Rust is no `Exception`.
     """
@@ -52,14 +52,14 @@ def exit_on_interrupt(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def unusable_path(error: OSError) -> InputError:
-    """What is said of a path that the user gave and the system cannot use."""
+    """The message about a path that the user gave and the system cannot use."""
     name = str(error.filename or "A path")
     shown = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
     return InputError(f"{shown} cannot be used ({error.strerror}).", "Check the path and its permissions.")
 
 
 def unexpected_error(error: BaseException) -> int:
-    """Say what happened, without a message of a library, which might quote a record; the exit code."""
+    """Print an unexpected error without a library's message, which might quote a record; return the exit code."""
     if isinstance(error, KeyboardInterrupt):
         write_error("atdp: interrupted.")
         return INTERRUPTED
@@ -87,7 +87,7 @@ def _place(error: BaseException) -> str:
 
 
 def write_error(line: str) -> None:
-    """Write a line on standard error, escaped, if anybody hears it."""
+    """Write a line to standard error, escaped; nothing if that is closed."""
     write_safe(escaped(line))
 
 
@@ -97,7 +97,7 @@ def write_warning(message: Warning | str, category: type[Warning], *_where: obje
 
 
 def write_safe(line: str) -> None:
-    """Write a line on standard error that is escaped already, if anybody hears it."""
+    """Write an escaped line to standard error; nothing if that is closed."""
     try:
         print(line, file=sys.stderr, flush=True)
     except OSError:
@@ -115,7 +115,7 @@ def flush(stream: TextIO) -> bool:
 
 
 def drop(stream: TextIO) -> None:
-    """Send what is still to be written on a stream nowhere."""
+    """Discard what is still to be written on a stream."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -126,11 +126,11 @@ _PLAIN = (
     (re.compile(r"Input should be a valid integer, .*"), "It takes a whole number."),
     (re.compile(r"Input should be a valid number, .*"), "It takes a number."),
 )
-"""What Typer passes on of pydantic's words, and what a user can read."""
+"""Pydantic's words that Typer passes on, and plain ones for them."""
 
 
 def misuse_line(misuse: typer.TyperException) -> str:
-    """What is wrong, what was perhaps meant, and where help is; nothing where Typer has shown the help already."""
+    """The message about a wrong command line, a suggestion, and where help is; empty if Typer has shown the help."""
     message = " ".join(misuse.format_message().split())
     if not message:
         return ""
@@ -160,14 +160,14 @@ STOPPING = b"\natdp: stopping after this step; once more to stop at once.\n"
 
 @contextmanager
 def sigterm_interrupts() -> Iterator[None]:
-    """While this lasts SIGTERM ends a command as Ctrl-C does, with all that it has to clear away."""
+    """Let SIGTERM end a command as Ctrl-C does, with its cleanup, while the block runs."""
     with _handled({signal.SIGTERM: signal.default_int_handler}):
         yield
 
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
-    """While this lasts the first signal asks for a stop, and tells whoever asks; the second stops at once."""
+    """Let the first signal request a stop, and the second stop at once, while the block runs."""
     heard: list[int] = []
 
     def hear(number: int, frame: FrameType | None) -> None:
@@ -183,7 +183,7 @@ def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def _handled(handlers: Mapping[signal.Signals, Callable[[int, FrameType | None], Any]]) -> Iterator[None]:
-    """While this lasts the signals have these handlers; one that was ignored before still is."""
+    """Give the signals these handlers while the block runs; an ignored signal stays ignored."""
     if threading.current_thread() is not threading.main_thread():
         yield  # Only the main thread may say what signals do.
         return

@@ -89,7 +89,7 @@ def option_groups(command: Callable[..., None]) -> dict[str, type[Options]]:
 
 
 def command_groups(command: Callable[..., None]) -> tuple[type[Options], ...]:
-    """The same, and `RunSettings` where a command has settings without a flag and no `--set` of its own."""
+    """The groups of options, and `RunSettings` for a command with settings without a flag and no `--set` of its own."""
     groups = tuple(option_groups(command).values())
     options = [(name, option.flag) for group in groups for name, _, option in declared(group)]
     needed = not all(flag for _, flag in options) and "set_" not in dict(options)
@@ -97,7 +97,7 @@ def command_groups(command: Callable[..., None]) -> tuple[type[Options], ...]:
 
 
 def run_settings(texts: Iterable[str], keys: Collection[str]) -> tuple[dict[str, str], list[str]]:
-    """What `--set run.KEY=VALUE` gives, by field, and the texts that are about something else.
+    """The values of `--set run.KEY=VALUE` by field, and the texts that are about something else.
 
     Raises:
         UsageError: None of the fields has that key.
@@ -159,7 +159,7 @@ def _without_markup(text: str) -> str:
 
 
 def _completion(words: Callable[[], Iterable[str]], joined: str | None) -> Callable[[str], list[str]]:
-    """What completes a value: the words that begin like it, or like the last of several that are joined."""
+    """The completion of a value: the words that begin like it, or like the last of several that are joined."""
 
     def complete(incomplete: str) -> list[str]:
         before, mark, last = ("", "", incomplete) if joined is None else incomplete.rpartition(joined)
@@ -183,7 +183,7 @@ def _kind(field: FieldInfo) -> Any:
 
 
 FILE = ".toml"
-"""How a recipe ends that is a file."""
+"""The suffix of a recipe that is a file."""
 
 
 def full_command(context: typer.Context) -> tuple[str, ...]:
@@ -192,7 +192,7 @@ def full_command(context: typer.Context) -> tuple[str, ...]:
 
 
 def without_paths(context: typer.Context, *options: type[Options]) -> tuple[str, ...]:
-    """The same with the option's name in capitals for every value that is no number, no choice and not public."""
+    """The command with the option's name in capitals for every value that is no number, no choice and not public."""
     public = {name for name, _, option in declared(*options) if option.public}
     choices = {str(each.name) for each in context.command.params if hasattr(getattr(each, "type", None), "choices")}
 

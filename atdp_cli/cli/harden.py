@@ -63,7 +63,7 @@ def _table() -> "Table":
 
 
 class HardenCommandOptions(ProgressOptions):
-    """What is shown, and whether it is run."""
+    """What to print, and whether to run."""
 
     dry_run: Annotated[bool, Option(OUTPUT, main=True, fingerprint=False)] = False
     """Print the plan and its ε, and stop."""

@@ -1,4 +1,4 @@
-"""What `atdp harden` shows: before it trains the plan and what it needs, afterwards the result."""
+"""The terminal output of `atdp harden`: before it trains the plan and what it needs, afterwards the result."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def show_plan(plan: "HardenPlan", console: "Console") -> None:
-    """What the run will and will not do, which ε it has for whom, and its stages."""
+    """Print what the run will and will not do, its ε and for whom it holds, and its stages."""
     for line in (plan.notice, *plan.statements):
         console.print(line)
     console.print(_stages(plan.stages))
@@ -34,7 +34,7 @@ def show_plan(plan: "HardenPlan", console: "Console") -> None:
 
 
 def show_needs(plan: "HardenPlan", spans: Path | None, console: "Console") -> None:
-    """How much is flagged, what clips, how much memory the run takes, and what would be better."""
+    """Print the share of flagged text, the clipping engine, the memory needed, and advice."""
     if plan.flagged is None:
         console.print(f"What is flagged: the spans of {spans}.")
     else:
@@ -78,7 +78,7 @@ def _noise(stage: "StageEntry") -> str:
 
 
 def show_result(result: "HardenSummary", console: "Console") -> None:
-    """What the run has done."""
+    """Print the result of a run."""
     from rich.table import Table
 
     from atdp_cli.reporting.document import HTML_FILE
@@ -109,7 +109,7 @@ def _add_perplexity(table: "Table", perplexity: "BeforeAfter", what: str) -> Non
 
 
 def _ranks(ranks: "RanksBeforeAfter") -> "Table":
-    """What the model remembers of flagged values: nothing where both columns are alike."""
+    """Print how much the model remembers of flagged values: nothing where both columns are alike."""
     from rich.table import Table
 
     title = "Share of decoys likelier than the flagged value"

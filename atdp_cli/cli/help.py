@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 MOST = 15
-"""Options of a command that `--help` shows whole."""
+"""The most options of a command that `--help` shows in full."""
 
 _ALL = "--help-all"
 
@@ -45,7 +45,7 @@ def has_short_help(command: Callable[..., None]) -> bool:
 
 
 def command_class(command: Callable[..., None]) -> type[TyperCommand]:
-    """What Typer makes of a command whose parameters are groups of options: a class, since Typer asks that for help."""
+    """The Typer class of a command whose parameters are groups of options: a class, since Typer asks that for help."""
     if not has_short_help(command):
         return TyperCommand
 
@@ -75,7 +75,7 @@ def _others(command: Callable[..., None], name: str | None) -> frozenset[str]:
 
 @contextmanager
 def _main_only(command: Any, more: frozenset[str]) -> Iterator[None]:
-    """While this lasts the command's help has only its main options, under one heading, and counts the others."""
+    """Show only the main options in a command's help, under one heading, and count the others, while the block runs."""
     before = [(each, each.hidden, each.rich_help_panel) for each in command.params]
     for each in command.params:
         each.hidden, each.rich_help_panel = each.name in more, None
@@ -98,21 +98,21 @@ CorpusArgument = Annotated[
 
 
 class JsonOptions(Options):
-    """Whether the result is for a program."""
+    """The option of a command that can print JSON."""
 
     as_json: Annotated[bool, Option(OUTPUT, main=True, flags=("--json",), fingerprint=False)] = False
     """Print the result as JSON on standard output."""
 
 
 class OutputOptions(JsonOptions):
-    """What a command prints."""
+    """The options for what a command prints."""
 
     quiet: Annotated[bool, Option(OUTPUT, flags=("--quiet", "-q"), fingerprint=False)] = False
     """Say nothing but errors on standard error."""
 
 
 class ProgressOptions(OutputOptions):
-    """What a command prints, its progress included."""
+    """The options for what a command prints, with its progress."""
 
     progress: Annotated[ProgressOption, Option(flag=False, fingerprint=False, public=True)] = ProgressOption.AUTO
     """auto: bars on a terminal, else lines. json: each event as a line of JSON on standard error, and nothing else

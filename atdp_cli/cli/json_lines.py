@@ -12,11 +12,11 @@ from atdp_cli.cli.escape import escaped_json
 from atdp_cli.events import Event, NodesScored, RecordsRead, StepDone
 
 INTERVAL = 0.1
-"""Seconds between two lines of one task, at least: loops can step thousands of times a second."""
+"""The fewest seconds between two lines of one task: loops can step thousands of times a second."""
 
 
 class ProgressOption(StrEnum):
-    """How a command shows its progress."""
+    """The forms of a command's progress."""
 
     AUTO = "auto"
     JSON = "json"
@@ -29,7 +29,7 @@ def event_line(event: Event) -> str:
 
 
 def _value(value: Any) -> Any:
-    """JSON has neither infinity nor not a number: "inf" and null."""
+    """A value for JSON, which has neither infinity nor NaN: "inf" and null."""
     if not isinstance(value, float):
         return value
     from atdp_cli.files.documents import json_number
@@ -38,14 +38,14 @@ def _value(value: Any) -> Any:
 
 
 def write_line(line: str) -> None:
-    """One line on standard error, at once; nothing where that is closed."""
+    """Write a line to standard error at once; nothing if that is closed."""
     if sys.stderr is not None:
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
 
 
 class EventLines:
-    """Writes events in their order. Of a task's counts those that follow too soon wait, and the latest is written.
+    """Write events in their order. Of a task's counts those that follow too soon wait, and the latest is written.
 
     A count that waits is written before any other event, before the task begins anew, and at the end.
     """
@@ -56,7 +56,7 @@ class EventLines:
         self._written: dict[str, float] = {}
 
     def tell(self, event: Event) -> None:
-        """Write an event, or let it wait."""
+        """Write an event now, or keep it for later."""
         counted = _counted(event)
         if counted is None:
             self.flush()
@@ -74,7 +74,7 @@ class EventLines:
             self._waiting[task] = (done, event)
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the events that were kept."""
         for _, event in self._waiting.values():
             self._write(event_line(event))
         self._waiting.clear()

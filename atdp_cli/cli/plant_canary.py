@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PlantOptions(Options):
-    """Which canaries, and where they go."""
+    """The canaries to plant, and the files to write."""
 
     output: Annotated[Path, Option(OUTPUT, flags=("--output", "-o"))]
     """The planted corpus."""
@@ -107,7 +107,7 @@ def plant_canary_command(
 
 
 def _canaries(corpus: Path, options: PlantOptions, reading: TextFieldOptions, chat: ChatTemplateOptions) -> "Canaries":
-    """New ones, or those of another manifest.
+    """New canaries, or those of another manifest.
 
     Raises:
         UsageError: Options do not go together.
@@ -137,7 +137,7 @@ def _canaries(corpus: Path, options: PlantOptions, reading: TextFieldOptions, ch
 
 
 def _reach(reach: "Reach") -> str:
-    """What the canaries can show at best, in a sentence; empty where nothing is known of it."""
+    """The most that the canaries can show, in a sentence; empty if that is not known."""
     bits = reach.detectable
     power = "" if bits is None else f"find a mean exposure of {bits:.1f} bits four times in five"
     by_game = ", ".join(f"{epsilon:.2f} by {method}" for method, epsilon in reach.epsilon.items() if epsilon > 0)

@@ -25,7 +25,7 @@ DIFFERENT = 1
 
 
 class ReportFormat(StrEnum):
-    """How a report is written."""
+    """The forms of a report."""
 
     HTML = "html"
     JSON = "json"
@@ -40,7 +40,7 @@ class HtmlOptions(Options):
 
 
 class ReportCommandOptions(Options):
-    """What is shown beside the report, and where."""
+    """The form of the report, a comparison, and the file to write."""
 
     markdown: Annotated[bool, Option(OUTPUT)] = False
     """As the model card."""

@@ -46,7 +46,7 @@ def show_report(report: "Report", console: "Console") -> None:
 
 
 def _show_face(public: PublicReport, console: "Console") -> None:
-    """What the model is, and the verdict on it."""
+    """Print the model and its verdict."""
     digests = [digest for name, digest in public.weights.items() if name.endswith(".safetensors")]
     console.print(model_title(public), style="bold", soft_wrap=True)
     console.print(
@@ -74,7 +74,7 @@ def show_comparison(left: "Report", right: "Report", console: "Console") -> None
 
 
 def show_verification(folder: Path, differences: "Sequence[Mismatch]", console: "Console") -> None:
-    """Print where a model's folder differs from what it was made from, and what nothing could be compared with."""
+    """Print where a model's folder differs from its sources, and what could not be compared."""
     from atdp_cli.reporting.verify import UNVERIFIED
 
     for difference in differences:

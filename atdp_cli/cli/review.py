@@ -31,7 +31,7 @@ _JOINERS = "\u200c\u200d"
 
 
 class ReviewOptions(Options):
-    """What is reviewed, and where decisions go."""
+    """The queue to review, and the lists to write."""
 
     data: Annotated[tuple[Path, ...], Option()] = ()
     """The corpus, if it is no longer where it was; only dropping and revealing read it. Repeat for several files, in
@@ -67,7 +67,7 @@ def review_command(
 
 
 def _walk(walk: "Review", console: "Console") -> None:
-    """Show, ask and answer until there is nothing left to ask, or nobody to answer."""
+    """Show sentences and take answers until the queue or the input ends."""
     shown = -1
     while walk.entry is not None or walk.can_undo:
         if shown != walk.at:
@@ -97,7 +97,7 @@ def _ask(console: "Console") -> str | None:
 
 
 def _answer(walk: "Review", line: str) -> str:
-    """Do what a line asks for, and say what is not to be seen from the next sentence."""
+    """Carry out a line of input, and print what the next sentence does not show."""
     key, _, rest = line.partition(" ")
     if line.lower() in ("k", "s"):
         walk.decide("reviewed" if line.lower() == "k" else "skipped")
@@ -119,7 +119,7 @@ def _answer(walk: "Review", line: str) -> str:
 
 
 def _pending(walk: "Review") -> str:
-    """What k would write down."""
+    """The decisions that k would write."""
     drops = ", ".join(str(number) for number, _ in walk.pending.drop)
     changes = [f"Drop mask {drops}." if drops else "", *(f"Mark {printable(term)}." for term in walk.pending.mark)]
     return " ".join(filter(None, changes)) + " Then k." if any(changes) else "Nothing is changed in this sentence now."

@@ -25,7 +25,7 @@ from atdp_cli.files.corpus_file import (
 )
 
 MAX_LINES = 1_000_000
-"""Of a row."""
+"""The most lines of a row."""
 
 _QUOTE = '"'
 
@@ -54,7 +54,9 @@ class _Row:
 
 
 def separated_segments(path: Path, selection: Selection, on_error: OnError) -> Iterator[Segment]:
-    """See `records.read_segments`. Faults of the header, and a quote that stays open, are never skipped."""
+    """Read the segments of a CSV or TSV file, as `record.read_segments` does. Faults of the header, and a quote that
+    stays open, are never skipped.
+    """
     delimiter = "\t" if kind_of(path) == "tsv" else ","
     rows = _rows(path, delimiter)
     header = next(rows, None)
@@ -85,7 +87,7 @@ def separated_segments(path: Path, selection: Selection, on_error: OnError) -> I
 
 
 def column_of(names: Sequence[str], name: str, path: Path) -> int:
-    """Where the column `name` stands.
+    """The position of the column `name`.
 
     Raises:
         InputError: There is none, or more than one. Only what looks like a name is listed, for
@@ -170,7 +172,7 @@ def _end_of_quoted(text: str, position: int) -> int:
 
 
 def _fields(row: _Row, delimiter: str, name: str, count: int | None) -> list[tuple[int, int]]:
-    """Where each field of a row stands, its quotes included.
+    """The range of each field in a row, its quotes included.
 
     Raises:
         InputError: The row breaks the dialect, or does not have `count` fields.
@@ -218,7 +220,7 @@ def _value(written: str) -> str:
 
 
 def _spelled(text: str, *, delimiter: str, quoted: bool) -> str:
-    """A field that was in quotes stays so; another gets them where it needs them."""
+    """Quote a field that was in quotes or needs them."""
     # An empty text in a row of one field would be an empty line, which is no row.
     if quoted or not text or any(mark in text for mark in (delimiter, _QUOTE, "\r", "\n")):
         return _QUOTE + text.replace(_QUOTE, '""') + _QUOTE

@@ -72,7 +72,9 @@ def _after(line: str, position: int, character: str) -> int:
 
 
 def json_segments(path: Path, selection: Selection, on_error: OnError) -> Iterator[Segment]:
-    """See `records.read_segments`. A file holds texts or conversations, as its first record does."""
+    """Read the segments of a JSON Lines file, as `record.read_segments` does. A file holds texts or conversations, as
+    its first record does.
+    """
     before = ""
     record = record_numbers(selection)
     conversations: bool | None = None

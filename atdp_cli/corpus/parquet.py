@@ -18,7 +18,9 @@ _ROWS = 8192
 
 
 def parquet_segments(path: Path, selection: Selection, on_error: OnError) -> Iterator[Segment]:
-    """See `records.read_segments`. Faults of the schema and damage of the file are never skipped."""
+    """Read the segments of a Parquet file, as `record.read_segments` does. Faults of the schema and damage of the file
+    are never skipped.
+    """
     record = record_numbers(selection)
     with _opened(path) as file:
         _check_columns(path, file.schema_arrow, selection)

@@ -49,7 +49,7 @@ def parse_speakers(pattern: str) -> Speakers:
 
 
 def text_segments(path: Path, selection: Selection, on_error: OnError) -> Iterator[Segment]:
-    """See `records.read_segments`."""
+    """Read the segments of a plain text, as `record.read_segments` does."""
     unit = selection.unit
     if unit == "document":
         yield from _document(path, on_error)

@@ -23,7 +23,7 @@ from atdp_cli.files.corpus_file import (
 )
 
 Unit = str
-"""What one record is: `line`, `paragraph`, `document`, or the name of a field or column."""
+"""The unit that makes one record: `line`, `paragraph`, `document`, or the name of a field or column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Record:
 
     @property
     def canonical(self) -> str:
-        """The text, and of a conversation who says what: by this two runs tell whether a record is the same."""
+        """The text, and of a conversation who says what, by which two runs tell whether a record is the same."""
         if not self.turns:
             return self.text
         return json.dumps([[turn.role, self.text[turn.start : turn.end]] for turn in self.turns])
@@ -131,7 +131,7 @@ def grouped(segments: Iterator[Segment], selection: Selection) -> Iterator[tuple
 
 
 def record_of(segments: tuple[Segment, ...]) -> Record:
-    """The record that its segments make up."""
+    """Join segments to their record."""
     return Record(segments[0].id, "\n".join(segment.text or "" for segment in segments), tuple(_turns(segments)))
 
 

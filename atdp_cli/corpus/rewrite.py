@@ -84,7 +84,7 @@ def _one_by_one(segments: Iterator[Segment], selection: Selection, edits: Edits)
 
 
 def _all_at_once(segments: Iterator[Segment], selection: Selection, edits: Edits) -> Iterator[tuple[Segment, str]]:
-    """The same where the segments of a record are apart."""
+    """All segments with their new texts, where the segments of a record are apart."""
     held = list(segments)
     groups = list(grouped(iter(held), selection))[:-1]
     texts: list[Iterator[str]] = []

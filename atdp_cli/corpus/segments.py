@@ -36,7 +36,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What makes a record of a file: see `record.read_records`."""
+    """The way to cut a file into records: see `record.read_records`."""
 
     unit: str = "line"
     text_field: str = "text"
@@ -45,7 +45,7 @@ class Selection:
 
     @property
     def key(self) -> str | None:
-        """Of files with fields: the one whose value is the record's id; None for the line or row number."""
+        """The field whose value is the record's id, in files with fields; None for the line or row number."""
         return self.id_field if self.unit == "line" else self.unit
 
 
@@ -59,7 +59,7 @@ def streams(selection: Selection) -> bool:
 
 
 def record_numbers(selection: Selection) -> Callable[[str], int]:
-    """Gives the number of the record that the next object or row with an id belongs to."""
+    """Give the number of the record that the next object or row with an id belongs to."""
     if selection.unit == "line":
         count = itertools.count()
         return lambda _: next(count)

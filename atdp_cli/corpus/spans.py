@@ -13,7 +13,7 @@ MEMORISED = "MEMORISED"
 
 
 class Tier(StrEnum):
-    """How much counts as sensitive. Each tier contains the one before it."""
+    """The tiers of what counts as sensitive. Each tier contains the one before it."""
 
     LOW_ENTITY = "low-entity"
     HIGH_ENTITY = "high-entity"
@@ -22,10 +22,10 @@ class Tier(StrEnum):
 
 
 DEFAULT_TIER = Tier.LOW_ENTITY
-"""Of all that reads a corpus, but for the paper's recipe."""
+"""The tier of everything that reads a corpus, but for the paper's recipe."""
 
 PAPER_TIER = Tier.HIGH_CONTEXTUAL
-"""Of the recipe atdp."""
+"""The default tier of the recipe atdp."""
 
 Range = tuple[int, int]
 """Characters from start to end (code points, end exclusive) of a record's text."""
@@ -33,7 +33,7 @@ Range = tuple[int, int]
 _RANK = {tier: rank for rank, tier in enumerate(Tier)}
 
 CATCH_ALL = frozenset({"NUMBER", "CODE"})
-"""Labels of what looks like a number or a code and may be anything."""
+"""Labels of numbers and codes that may stand for anything."""
 
 _LOOSE = frozenset({"PHONE", "GPE"})
 

@@ -107,7 +107,7 @@ def load_split(
 
 
 def check_groups(paths: Sequence[Path], holdout_by: str, unit: Unit) -> None:
-    """Refuse groups that these files do not tell.
+    """Refuse groups that cannot be read from these files.
 
     Raises:
         UsageError: The format or the unit has no such groups.

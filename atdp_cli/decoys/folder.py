@@ -18,7 +18,7 @@ COPIES_FOLDER, REPLACED = "copies", "replaced"
 
 
 def check_copies(output: Path, *, force: bool) -> None:
-    """Refuse to write where there is no folder, to overwrite without `force`, and ever to replace what is no copies.
+    """Refuse a folder that has no parent, exists without `force`, or holds anything but copies.
 
     Raises:
         UsageError: Something is there already, or another process is at work there.
@@ -58,7 +58,7 @@ def _holds_copies(folder: Path) -> bool:
 
 
 def _check_partial(partial: Path) -> None:
-    """Refuse a folder that is not what a process left that was killed while it wrote copies."""
+    """Refuse a folder for unfinished copies that holds anything else."""
     ours = {LOCK_FILE, COPIES_FOLDER, REPLACED}
     if partial.exists() and not (partial.is_dir() and {path.name for path in partial.iterdir()} <= ours):
         raise UsageError(f"{partial} is of another run.", "Choose another -o.")
@@ -94,7 +94,7 @@ def copies_folder(output: Path, key: bytes, *, force: bool) -> Iterator[Path]:
 
 
 def _cleared(partial: Path) -> Path:
-    """An empty folder for the copies."""
+    """Make an empty folder for the copies."""
     folder = partial / COPIES_FOLDER
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()

@@ -74,14 +74,14 @@ class DecoyOptions(
 
 
 class DecoyRequest(DecoyOptions):
-    """What `decoy` is asked for."""
+    """The request of `decoy`."""
 
     corpus: Path
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecoyPlan:
-    """The copies of a corpus that was read once.
+    """A checked request: the copies to write, and what they will spend.
 
     Attributes:
         source: The corpus, and how it is read.

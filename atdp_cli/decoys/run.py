@@ -37,7 +37,7 @@ from atdp_cli.training.recipe import DecoyEquality
 
 
 def copy_edits(spans: Path, choose: Choose, equality: DecoyEquality | None) -> Edits:
-    """What makes a copy of a corpus.
+    """The edits that make a copy of a corpus.
 
     Args:
         spans: A spans file of the corpus.
@@ -61,14 +61,14 @@ def _drawn(text: str, spans: Sequence[Span], choose: Choose, equality: DecoyEqua
 
 
 SPANS = ".spans.jsonl"
-"""In the folder while it is written; gone when it appears."""
+"""The spans file in the unfinished folder, which is removed before the folder appears."""
 
 POSITION = 0
-"""Of the stage in a run of harden that would draw the same decoys."""
+"""The position of the stage in a run of harden that would draw the same decoys."""
 
 
 class DecoySummary(Frozen):
-    """What `decoy` returns, and `atdp decoy --json` prints.
+    """The result of `decoy`, which `atdp decoy --json` prints.
 
     Attributes:
         copies: The files, one an epoch, in their order.
@@ -152,7 +152,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def _released(plan: DecoyPlan, flagged: Iterator[FlaggedRecord], streams: Streams) -> Frequencies | None:
-    """How often decoys are drawn, with noise as the ledger has it; None where they are drawn uniformly.
+    """Release the frequencies that decoys are drawn by, with the noise of the ledger; None if they are uniform.
 
     Nothing of it is anywhere but in memory until the copies appear beside the ledger.
     """
@@ -168,7 +168,7 @@ def _released(plan: DecoyPlan, flagged: Iterator[FlaggedRecord], streams: Stream
 
 
 def _state(corpus: Path) -> tuple[int, ...]:
-    """What changes with a file's content."""
+    """The figures of a file that change with its content."""
     about = corpus.stat()
     return about.st_ino, about.st_size, about.st_mtime_ns
 

@@ -42,7 +42,7 @@ def sync_tree(path: Path) -> None:
 
 
 TEMPORARY = ".tmp"
-"""How a file ends that is being written; it begins with a dot."""
+"""The suffix of a file that is being written; its name begins with a dot."""
 
 
 @contextlib.contextmanager

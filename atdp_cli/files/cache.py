@@ -160,7 +160,7 @@ class SqliteCache:
             self._on_restart(reason)
 
     def _prepare(self, database: sqlite3.Connection) -> str | None:
-        """Read or make key and tables; why tables that were there had to go."""
+        """Read or make key and tables; return why tables that were there were dropped."""
         layout, reason = self._layout, None
         tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         with contextlib.suppress(FileNotFoundError):
@@ -227,7 +227,7 @@ def _is_damage(error: Exception) -> bool:
 
 @contextlib.contextmanager
 def _transaction(database: sqlite3.Connection) -> Iterator[None]:
-    """One that waits its turn at the beginning, where waiting cannot deadlock."""
+    """A transaction that waits for its turn at the beginning, where waiting cannot deadlock."""
     database.execute("BEGIN IMMEDIATE")
     with database:
         yield

@@ -21,7 +21,7 @@ BLOCK_BYTES = 512
 
 
 class Writable(Protocol):
-    """What a file is written through."""
+    """A stream that a file is written through."""
 
     def write(self, data: bytes, /) -> int:
         """Write all of `data`."""
@@ -91,7 +91,7 @@ def _zstandard_blocks(plain: IO[bytes]) -> Iterator[bytes]:
 
 @contextlib.contextmanager
 def compressed(plain: IO[bytes], compression: str) -> Iterator[Writable]:
-    """What compresses into an open file; the same bytes in give the same file."""
+    """A stream that compresses into an open file; the same bytes give the same file."""
     if compression == ".gz":
         import gzip
 
@@ -118,7 +118,7 @@ KIND_NAMES: dict[Kind, str] = {
 }
 
 STANDARD_INPUT = STANDARD_OUTPUT = Path("-")
-"""Never a file of that name, however it is spelled."""
+"""The name of the standard streams; never a file, however it is spelled."""
 
 _REGULAR = "Name a regular file; only a corpus may come from a stream."
 
@@ -131,11 +131,11 @@ OnError = Callable[[InputError], None]
 """Called with the error of each line or row that cannot be read; it is skipped where this returns."""
 
 MAX_LINE = 1 << 26
-"""Bytes of a line; a longer one is refused before all of it is in memory."""
+"""The most bytes of a line; a longer one is refused before all of it is in memory."""
 
 MAX_PACKED, UNPACKED_ANYWAY = 200, 1 << 23
-"""How many times its size a compressed file may unpack to, and the bytes up to which nobody counts. Text packs to a
-third, seldom to a twentieth; a file that unpacks to far more is made to fill a disk."""
+"""The most times its size that a compressed file may unpack to, and the bytes that it may unpack to in any case. Text
+packs to a third, seldom to a twentieth; a file that unpacks to far more is made to fill a disk."""
 
 _KINDS: dict[str, Kind] = {".jsonl": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
 
@@ -169,7 +169,7 @@ def kind_of(path: Path) -> Kind:
 
 
 def is_stream(path: Path) -> bool:
-    """Whether a corpus is what the process was started with: `-`, /dev/stdin or /dev/fd/N."""
+    """Whether a corpus is a stream that the process was started with: `-`, /dev/stdin or /dev/fd/N."""
     return path == STANDARD_INPUT or _STREAM.fullmatch(str(path)) is not None
 
 
@@ -258,7 +258,7 @@ def _refuse_bomb(path: Path, size: int, packed: int) -> None:
 
 
 def unreadable(path: Path, error: OSError) -> InputError:
-    """The error for a file that the system does not give."""
+    """The error for a file that the system cannot read."""
     return InputError(
         f"{display_name(path)} could not be read ({error.strerror}).", "Check the file and its permissions."
     )

@@ -19,7 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, Va
 from atdp_cli.errors import InputError
 
 MAX_FILE = 1 << 26
-"""Bytes of any file of settings or figures; those that atdp writes have a hundredth of it at most."""
+"""The most bytes of a file of settings or figures; those that atdp writes have a hundredth of it at most."""
 
 
 def open_regular(path: Path) -> io.BufferedReader:
@@ -153,7 +153,7 @@ def file_sha256(path: Path) -> str:
 
 
 LARGEST = 1 << 63
-"""A whole number of JSON may have thousands of digits, and every chart and table wants floats."""
+"""The largest whole number that is read; JSON's may have thousands of digits, and charts and tables need floats."""
 
 
 def json_number(value: float) -> float | Literal["inf"]:

@@ -100,7 +100,7 @@ def _holder(handle: int) -> str:
 
 
 KEY_BYTES = 32
-"""Of a fresh key; a key for pseudonyms may be longer."""
+"""Bytes of a fresh key; a key for pseudonyms may be longer."""
 
 
 def make_private(folder: Path) -> None:

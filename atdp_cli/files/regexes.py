@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from atdp_cli.errors import InputError
 
 SECONDS, CHARACTERS_A_SECOND = 1.0, 100_000
-"""Processor time that one may take for any text, and the pace for a long one. Most are ten times as fast."""
+"""Processor time that an expression may take for any text, and the pace for a long one. Most are ten times as fast."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Expression:
 
 
 Pattern = re.Pattern[str] | Expression
-"""What can be looked for in a text."""
+"""An expression that can be searched for in a text."""
 
 
 def compiled(pattern: str, where: str) -> Expression:

@@ -38,7 +38,7 @@ class Cursor:
 
 
 def allowance(plan: Plan, cursor: Cursor, spent: Sequence[LedgerEvent], within: WithinBudget) -> Cursor | None:
-    """Where a run must end, given its position and what it has spent; None where it can go to its end.
+    """The position at which a run must end, given where it is and what it has spent; None if it can complete.
 
     What is judged is all that the ledger would have: of stages that are begun also that they trained without noise or
     read a model, for the scope in which ε is finite depends on it. `Cursor.step` is the last step of that stage that

@@ -35,7 +35,7 @@ STATE_FILE = "state.json"
 DIGEST = "digest"
 
 SHARD_BYTES = 512 * 2**20
-"""Of tensors in a file: so much is in memory a second time while it is written."""
+"""The most bytes of tensors in a file: so much is in memory a second time while it is written."""
 
 
 class StateDocument(BaseModel):
@@ -227,7 +227,7 @@ StopSignal = Callable[[], AbstractContextManager[StopRequested]]
 
 
 class Checkpointer(Protocol):
-    """Is called whenever a run's progress could be saved; may save it, or end the run."""
+    """A callback for each time that progress can be saved; it may save it, or end the run."""
 
     def __call__(self, progress: Callable[[], Progress], *, between: bool) -> None:
         """Save the progress if it is time to.
@@ -250,7 +250,7 @@ def autosave(
     ranks: Ranks = SINGLE_PROCESS,
     clock: Callable[[], float] = time.monotonic,
 ) -> Checkpointer:
-    """Saves checkpoints in a run's folder.
+    """Save checkpoints in a run's folder.
 
     A checkpoint that cannot be written does not end the run: the one before it stays, and the next is tried in time.
 

@@ -1,4 +1,4 @@
-"""What the stages of a run work with: model, reference, data, streams, clipping engine, journal and trace."""
+"""The context of a run's stages: model, reference, data, streams, clipping engine, journal and trace."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks
 
 @dataclass(frozen=True, kw_only=True)
 class Streams:
-    """Makes the streams of a run.
+    """The random streams of a run.
 
     Attributes:
         seed: With a seed the streams are reproducible, and protect nobody; None to key them by the operating system.
@@ -55,7 +55,7 @@ class Streams:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StageContext:
-    """What every stage works with.
+    """The context that every stage works with.
 
     Attributes:
         reference: The model that some stages read.

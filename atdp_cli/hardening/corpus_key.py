@@ -17,7 +17,7 @@ from atdp_cli.privacy.relation import commitment
 from atdp_cli.privacy.rng import insecure_stream
 
 CORPUS_KEY_FILE = "corpus.key"
-"""In OUT.private/: the key under which the ledger commits to the corpus."""
+"""The file in OUT.private/ with the key under which the ledger commits to the corpus."""
 
 
 def corpus_key(resumed: Path | None, model: Path, seed: int | None) -> bytes:
@@ -96,7 +96,7 @@ def history_of(stated: CheckpointHistory, inherited: Ledger | None, model: Path,
 
 
 def reference_past(ledger: Ledger | None, folder: Path, split: Split) -> Past:
-    """What is known of a reference's past: from its ledger, or as the user declares it."""
+    """The known past of a reference: from its ledger, or as the user declares it."""
     if ledger is None:
         return "declared"
     if ledger.checkpoint_history == "unknown":

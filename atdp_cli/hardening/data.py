@@ -1,4 +1,4 @@
-"""What the stages of a run read: spans, windows, planted canaries, and what people review before an epoch."""
+"""The data of a run's stages: spans, windows, planted canaries, and what people review before an epoch."""
 
 import random
 from collections import Counter
@@ -42,7 +42,7 @@ EpochData = Callable[[StagePlan, int, Choose], Sequence[Windows]]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RunData:
-    """What the stages read, one entry a training record for each text, and the held-out windows.
+    """The data of the stages, one entry a training record for each text, and the held-out windows.
 
     Attributes:
         pipeline: The spaCy pipeline; None where the run reads spans from a file and needs none.

@@ -35,7 +35,7 @@ from atdp_cli.training.recipe import DecoyEquality, TextVariant
 Windows = tuple[Window, ...]
 
 LossOn = Literal["assistant", "all"]
-"""Whose messages of a conversation are learnt."""
+"""The messages of a conversation that are learnt."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -24,7 +24,7 @@ from atdp_cli.training.recipe_file import recipe_text
 RECORDS, START, RECIPE, PLAN = "records", "starting checkpoint", "recipe", "plan"
 
 SETTINGS = "settings of models"
-"""Configuration and tokenizer of all models that are read."""
+"""The part that holds configuration and tokenizer of all models that are read."""
 
 NOT_GIVEN = "not given"
 
@@ -60,7 +60,7 @@ DIFFERENCES = {
     SETTINGS: "a configuration, a tokenizer or the settings of an adapter are not the same",
     PLAN: "its plan was another, as another version of atdp may make it",
 }
-"""What is said where the hashes of a part differ."""
+"""The message for each part whose hashes differ."""
 
 
 def _describe(name: str, was: str, is_now: str) -> str:

@@ -41,7 +41,7 @@ from atdp_cli.training.recipe import TextVariant
 from atdp_cli.training.search import RANKED_VALUES, RangeTest
 
 SEARCHED_SAMPLES = 2
-"""Of so many other training records each: one by which a learning rate is chosen, and one that confirms it."""
+"""The number of samples of other training records: one by which a learning rate is chosen, and one that confirms it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +97,7 @@ def _unplanted(records: Sequence[FlaggedRecord], manifest: Manifest | None) -> S
 
 
 def _tokenised(values: Sequence[FlaggedValue], encoding: Encoding) -> tuple[TokenisedValue, ...]:
-    """With the same decoys in every run."""
+    """Tokenise the values, with the same decoys in every run."""
     return tokenise_values(encoding.tokenizer, values, uniformly(public_draws("ranked decoys")))
 
 
@@ -110,7 +110,7 @@ def rank_tests(model: PreTrainedModel, ranked: RankedValues) -> Iterator[float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Yardstick:
-    """What models are measured on, the same in every run.
+    """The texts and values that models are measured on, the same in every run.
 
     Attributes:
         held_out: Windows of the held-out records as they are.

@@ -1,4 +1,4 @@
-"""What a trained run writes: the model, its ledger, its recipe and its reports."""
+"""The output of a trained run: the model, its ledger, its recipe and its reports."""
 
 import math
 from collections.abc import Sequence

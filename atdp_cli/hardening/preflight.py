@@ -1,4 +1,4 @@
-"""What a plan will need before it starts: memory, tried on random tokens, disk space, and a rehearsed output."""
+"""Checks before a plan starts: memory, measured on random tokens, disk space, and a rehearsed output."""
 
 import copy
 import shutil
@@ -92,18 +92,18 @@ MEASURED_FILLS = 2
 """Physical batches whose memory is measured, where a step has so many."""
 
 PIPELINE_BYTES = 250 << 20
-"""Of the detector's small pipeline, loaded once in every run."""
+"""Memory of the detector's small pipeline, loaded once in every run."""
 
 TOKEN_BYTES = 15
-"""Of a token of the corpus for each text that a stage reads: its id, its marks and its weight."""
+"""Memory of a token of the corpus for each text that a stage reads: its id, its marks and its weight."""
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 SLACK_BYTES = 32 << 20
-"""On disk for reports, tokenizer, spans and the journal."""
+"""Disk space for reports, tokenizer, spans and the journal."""
 
 STATES = 2
-"""At a time: the last one, and the one before it or the one that is being written."""
+"""Saved states on disk at a time: the last one, and the one before it or the one that is being written."""
 
 
 def random_corpus(split: Split, loaded: LoadedModel, max_windows: int) -> tuple[Example, ...]:

@@ -40,7 +40,7 @@ PAPER = (
 """The systems of the paper's table, `atdp` from the base, and the base itself."""
 
 DECOY_SYSTEMS = ("decoys", "no-dp+decoys", "fitted-decoys", "no-dp+fitted-decoys")
-"""Those with a text of their own, for tiers of entities."""
+"""The recipes on decoys, which are compared for tiers of entities."""
 
 
 # What holds does not depend on the sizes; flags are those of an entity tier.

@@ -1,4 +1,5 @@
-"""Before a stage's first step: noisy releases, the decoys drawn from them, and the search for the learning rate."""
+"""The work before a stage's first step: noisy releases, the decoys drawn from them, and the search for the learning
+rate."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -38,7 +39,7 @@ from atdp_cli.training.trials import SCORED_RECORDS, TrialRun, range_test_stage,
 
 
 def fit_frequencies(records: Iterable[FlaggedRecord], sigma: float, noise: KeyStream) -> tuple[Frequencies, Released]:
-    """How often each item stands in flagged spans: of public items all, of unlisted words those above a threshold.
+    """Release how often items occur in flagged spans: all public items, and unlisted words above a threshold.
 
     Args:
         sigma: σ > 0, the noise's standard deviation.
@@ -97,7 +98,7 @@ def release_frequencies(
 
 
 def decoy_choice(streams: Streams, position: int, of: str, released: Frequencies | None) -> Choose:
-    """How a stage draws decoys: by the released frequencies if there are any.
+    """Choose how a stage draws decoys: by the released frequencies if there are any.
 
     Args:
         of: What they are drawn for, as `epoch 1`; each has a stream of its own.

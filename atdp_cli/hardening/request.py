@@ -1,4 +1,4 @@
-"""From a request to one that can be planned: the recipe with its settings, and defaults for what was not given."""
+"""Completing a request so that it can be planned: the recipe with its settings, and defaults for what was not given."""
 
 import os
 from pathlib import Path
@@ -84,7 +84,7 @@ def options_of(request: SettledRequest) -> dict[str, Any]:
 
 
 RECIPE, EPSILON, TIER = "fitted-decoys", 3.0, Tier.LOW_ENTITY
-"""As measured in examples/sweep."""
+"""The defaults, as measured in examples/sweep."""
 
 TUNE: Effort = "quick"
 

@@ -1,4 +1,4 @@
-"""Where an interrupted run resumes: what it has spent, what was saved, and how far it may go."""
+"""The place where an interrupted run resumes: what it has spent, what was saved, and how far it may go."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ from atdp_cli.training.state import StageResult
 
 @dataclass(frozen=True, kw_only=True)
 class ResumePoint:
-    """From where a run starts or resumes.
+    """The place where a run starts or resumes.
 
     Attributes:
         state: The checkpoint; None where it starts at the beginning.
@@ -48,7 +48,7 @@ class ResumePoint:
 
 
 def resume_point(plan: Plan, limits: EpsilonLimits, work: Workspace, notify: Notify) -> ResumePoint:
-    """From where an interrupted run resumes.
+    """Find where an interrupted run resumes.
 
     Steps after the checkpoint are repeated, with fresh samples and noise, and are spent again. Where that would pass a
     limit of ε, the run has to end before.
@@ -72,7 +72,7 @@ def resume_point(plan: Plan, limits: EpsilonLimits, work: Workspace, notify: Not
 
 
 class RunState(BaseModel):
-    """Where a run starts or resumes, as every process has to know it.
+    """The place where a run starts or resumes, as every process needs it.
 
     Attributes:
         progress: What is done.
@@ -208,7 +208,7 @@ def missing_steps(plan: Plan, results: Sequence[StageResult]) -> int:
 
 @contextmanager
 def resume_hint(work: Workspace, command: Sequence[str]) -> Iterator[None]:
-    """Adds to errors that leave the block what is left of the run, and the command that resumes it.
+    """Add to errors that leave the block what is left of the run, and the command that resumes it.
 
     Args:
         command: The command line as it was given; empty where the run was not started by one.

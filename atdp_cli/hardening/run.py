@@ -72,7 +72,7 @@ def harden(request: HardenRequest, notify: Notify = ignore) -> HardenSummary:
 
 
 def plan(request: HardenRequest, notify: Notify = ignore, caller: Caller = LIBRARY) -> HardenPlan:
-    """What `harden` would do with the same request, its ε and its memory needs. Writes nothing.
+    """Plan what `harden` would do with the same request, with its ε and memory needs. Writes nothing.
 
     Args:
         notify: Called with each event of progress.

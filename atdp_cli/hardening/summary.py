@@ -1,4 +1,4 @@
-"""What `plan` and `harden` return as documents; and the notice shown first: the recipe, who chose it, and advice."""
+"""The results of `plan` and `harden`, and the notice shown first: the recipe, who chose it, and advice."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ class FlaggedEntry(Frozen):
 
 
 class HardenPlan(Frozen):
-    """What `plan` returns, and `atdp harden --dry-run --json` prints.
+    """The result of `plan`, which `atdp harden --dry-run --json` prints.
 
     Attributes:
         output: Where the run would write.
@@ -62,7 +62,7 @@ class HardenPlan(Frozen):
 
 
 class HardenSummary(Frozen):
-    """What `harden` returns, and `atdp harden --json` prints. Perplexities are of held-out private text.
+    """The result of `harden`, which `atdp harden --json` prints. Perplexities are of held-out private text.
 
     Attributes:
         output: OUT/, where the model is.
@@ -137,7 +137,9 @@ def _removes(planned: Planned) -> str:
 
 
 def _left_in(planned: Planned) -> str | None:
-    """That memorised text stays, where a stage reads raw text after an unprotected past, or none reads decoys."""
+    """The sentence that memorised text stays, if a stage reads raw text after an unprotected past, or none reads
+    decoys.
+    """
     unprotected = "" if not _unprotected_start(planned) else f"{planned.request.model} may have memorised"
     read_again, decoys = False, False
     for stage in planned.request.recipe:
@@ -179,7 +181,7 @@ def plan_summary(planned: Planned) -> HardenPlan:
 
 
 def _searched(plan: StagePlan) -> Iterator[str]:
-    """What is searched before a stage, and what was chosen for it, a sentence each."""
+    """The search before a stage, and the choice for it, a sentence each."""
     name, search, objective = plan.stage.name, plan.search, plan.stage.objective
     if isinstance(objective, Distilled):
         yield (

@@ -12,18 +12,18 @@ from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import DPSGD
 
 ROUNDING = 1e-12
-"""Relative difference between two figures that are the same."""
+"""The largest relative difference between figures that count as equal."""
 
 SUM_ROUNDING = 1e-3
-"""By how much rounding may lengthen a sum of clipped gradients. A larger norm bound would lengthen it by more."""
+"""The most by which rounding may lengthen a sum of clipped gradients. A larger norm bound would lengthen it by more."""
 
 MIN_WIDTHS = 2.0**52
-"""Of a release's grid in its standard deviation, so that its noise is accounted for as a Gaussian's."""
+"""The fewest grid widths in a release's standard deviation for which its noise is accounted for as a Gaussian's."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedWith:
-    """What the model was trained with in this session.
+    """The engine and the device of this session.
 
     Attributes:
         engine: The name of the clipping engine, as the report has it.

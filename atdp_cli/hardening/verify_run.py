@@ -61,7 +61,7 @@ class NoiseTest:
 
 
 def noise_test(where: str, *, squares: float, coordinates: int, standard_deviation: float) -> NoiseTest:
-    """Whether noise is as long as `coordinates` normals of this standard deviation: Σz²/σ² is χ²-distributed.
+    """Test whether noise is as long as `coordinates` normals of this standard deviation: Σz²/σ² is χ²-distributed.
 
     For a discrete Gaussian on a fine grid it is so up to the grid's width over σ, squared.
 
@@ -82,7 +82,7 @@ def noise_test(where: str, *, squares: float, coordinates: int, standard_deviati
 
 
 def sample_test(where: str, *, drawn: int, draws: int, sampling_rate: float) -> NoiseTest:
-    """Whether so many of the draws took their record: Binomial(draws, q)."""
+    """Test whether so many of the draws took their record: Binomial(draws, q)."""
     from scipy.stats import binom
 
     tail = min(binom.cdf(drawn, draws, sampling_rate), binom.sf(drawn - 1, draws, sampling_rate))

@@ -24,7 +24,7 @@ RECORD_FILE = "run.json"
 MODEL_FOLDER, REPLACED_FOLDER = "model", "replaced"
 
 STATE = "state-"
-"""What the name of a checkpoint's folder begins with; its number follows."""
+"""The beginning of a checkpoint folder's name; its number follows."""
 
 
 class Finished(BaseModel):
@@ -73,7 +73,7 @@ class Workspace:
 
     @property
     def model(self) -> Path:
-        """What becomes OUT/."""
+        """The folder that becomes OUT/."""
         return self.root / MODEL_FOLDER
 
     @property
@@ -83,12 +83,12 @@ class Workspace:
 
     @property
     def trace(self) -> Path:
-        """What the run's mechanisms used."""
+        """The file of what the run's mechanisms used."""
         return self.root / TRACE_FILE
 
 
 def check_output(output: Path, *, force: bool, resume: bool) -> None:
-    """Refuse to write where there is no folder, to overwrite without `force`, and ever to replace foreign files.
+    """Refuse a folder that has no parent, exists without `force`, or holds foreign files.
 
     Args:
         output: OUT/, the folder that the model appears in.

@@ -70,7 +70,7 @@ class Exposures:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Ready:
-    """What every measurement shares."""
+    """The inputs that all measurements share."""
 
     canaries: CanaryTargets
     pool: Pool

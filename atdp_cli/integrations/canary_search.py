@@ -1,4 +1,4 @@
-"""Where the tokens of canaries stand in a trainer's sequences, and which of them its loss counts."""
+"""Search for the tokens of canaries in a trainer's sequences, and for those that its loss counts."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ UNCOUNTED = -100
 
 @dataclass(frozen=True, slots=True)
 class CanaryTokens:
-    """What is looked for.
+    """The tokens of a canary to look for.
 
     Attributes:
         ids: The manifest's token ids, without the start token.
@@ -135,7 +135,7 @@ def _array(value: Any) -> npt.NDArray[np.int64] | None:
 
 
 class CanarySearch:
-    """Looks for canaries in one sequence after another, in time that grows with the sequences alone.
+    """Look for canaries in one sequence after another, in time that grows with the sequences alone.
 
     Args:
         start: The tokenizer's start token; None where it has none.

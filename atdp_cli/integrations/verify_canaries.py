@@ -1,4 +1,4 @@
-"""Whether each planted canary reaches the loss of a trainer, and if not, why."""
+"""A check that each planted canary reaches the loss of a trainer, with the reason if not."""
 
 import re
 from collections import Counter
@@ -158,7 +158,7 @@ def _read(
     tokenizer: PreTrainedTokenizerFast,
     model: torch.nn.Module | None,
 ) -> tuple[FoundCanaries, set[Tokens]]:
-    """What is found where, and the canaries from which no trainable parameter has a gradient."""
+    """Count the canaries in each batch, and find those that give no trainable parameter a gradient."""
     search, tried, without = CanarySearch(canaries, tokenizer.bos_token_id), set[Tokens](), set[Tokens]()
     for batch in dataloader:
         for sequence in sequences(batch):
@@ -208,7 +208,7 @@ def _by_text(
     missing: Sequence[CanaryReach],
     examples: Iterable[Example] | None,
 ) -> dict[int, Unreached]:
-    """What the texts of batches and examples say about canaries whose tokens are in no batch, or in too few."""
+    """The reasons, by the texts of batches and examples, for canaries whose tokens are in no batch, or in too few."""
     template = manifest.slots()
     patterns = {reach.number: _pattern(template.record(manifest.canaries[reach.number].secret)) for reach in missing}
     read, given, dropped = Counter[int](), Counter[int](), set[int]()
@@ -248,7 +248,7 @@ def texts_in(value: Any) -> Iterator[str]:
 
 
 def _rendered(example: Example, tokenizer: PreTrainedTokenizerFast) -> str | None:
-    """What the chat template makes of an example; None for one that is no conversation, or without a template."""
+    """An example as the chat template renders it; None if it is no conversation, or without a template."""
     if isinstance(example, str) or tokenizer.chat_template is None:
         return None
     messages = example.get("messages")
@@ -260,7 +260,7 @@ def _rendered(example: Example, tokenizer: PreTrainedTokenizerFast) -> str | Non
 def _by_count(
     missing: Sequence[CanaryReach], canaries: Sequence[CanaryTokens], counts: FoundCanaries, *, has_examples: bool
 ) -> dict[int, Unreached]:
-    """The reasons of those that no text explains.
+    """The reasons, by counts, for canaries that no text explains.
 
     Sequences that end before a secret fit every canary: they explain the missing ones only if they are as many.
 

@@ -34,7 +34,7 @@ from atdp_cli.replacement.decoys import WITHOUT, Choose, fill, shape
 Floats = npt.NDArray[np.float64]
 
 DECIMALS = 12
-"""Of adjusted p-values."""
+"""Decimals of adjusted p-values."""
 
 
 def conformal_p_values(scores: Sequence[float] | Floats, held_out: Sequence[float] | Floats) -> Floats:
@@ -56,7 +56,7 @@ def conformal_p_values(scores: Sequence[float] | Floats, held_out: Sequence[floa
 
 
 def adjusted_p_values(p_values: Floats) -> Floats:
-    """By Benjamini and Hochberg: the least false discovery rate at which each would be among the findings, shape [m].
+    """Adjust p-values by Benjamini and Hochberg: the least false discovery rate that finds each, shape [m].
 
     Over conformal p-values of independent records the rate holds: Bates et al. 2023, Testing for outliers with
     conformal p-values, Theorem 2.
@@ -253,7 +253,7 @@ def _whole_words(text: str, start: int, end: int) -> Range:
 
 
 def _covering(spans: Iterable[Span], place: Range) -> Span | None:
-    """The flagged span that has half of a place or more in it."""
+    """The flagged span that covers at least half of a place."""
     start, end = place
     shared = [(min(end, span.end) - max(start, span.start), span) for span in merge(spans)]
     most, span = max(shared, key=lambda pair: pair[0], default=(0, None))
@@ -317,7 +317,7 @@ def _rank(decoys: int, here: Sequence[float] | None, elsewhere: Sequence[float] 
 
 
 def _contexts(held_out: Sequence[MappedRecord]) -> Mapping[str, Sequence[str]]:
-    """By label, the text before a value of some held-out records."""
+    """The texts before values of some held-out records, by label."""
     before: dict[str, list[str]] = {}
     for record in held_out:
         for span in merge(record.spans)[:1]:

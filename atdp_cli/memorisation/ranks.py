@@ -136,7 +136,7 @@ def _score(model: PreTrainedModel, values: Sequence[Tails]) -> Iterator[Floats]:
 
 
 DECOYS = 15
-"""That each value is ranked among."""
+"""Decoys that each value is ranked among."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,12 +166,12 @@ class ComparedRanks:
 
 
 def spread(count: int, most: int) -> list[int]:
-    """At most so many of `count` positions, evenly apart."""
+    """Choose at most so many of `count` positions, evenly apart."""
     return [number * count // most for number in range(most)] if count > most else list(range(count))
 
 
 def pick_values(records: Sequence[tuple[str, Sequence[Span]]], *, most: int) -> tuple[FlaggedValue, ...]:
-    """One value of each of at most so many texts that have a span: the first, the second, … in turn."""
+    """Pick one value from each of at most so many texts that have a span: the first, the second, … in turn."""
     flagged = [(text, merge(spans)) for text, spans in records if spans]
     some = [flagged[place] for place in spread(len(flagged), most)]
     return tuple(FlaggedValue(text=text, span=spans[turn % len(spans)]) for turn, (text, spans) in enumerate(some))
@@ -180,7 +180,9 @@ def pick_values(records: Sequence[tuple[str, Sequence[Span]]], *, most: int) -> 
 def pick_alike(
     records: Sequence[tuple[str, Sequence[Span]]], like: Sequence[FlaggedValue], *, most: int
 ) -> tuple[FlaggedValue, ...]:
-    """One value of each of at most so many texts, each label as often among them as among others, as far as they go."""
+    """Pick one value from each of at most so many texts, with the labels as frequent as among others, as far as
+    possible.
+    """
     left = {label: ceil(count * most / len(like)) for label, count in Counter(v.span.label for v in like).items()}
     values: list[FlaggedValue] = []
     for turn, (text, spans) in enumerate((text, merge(spans)) for text, spans in records if spans):

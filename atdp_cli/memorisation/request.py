@@ -32,7 +32,7 @@ def _limit(text: object) -> object:
 
 
 class MapOptions(Options):
-    """What the models were trained on, what they never read, and how a map is drawn."""
+    """The models' corpus, the text that they never read, and the settings of the map."""
 
     models: Annotated[tuple[Path, ...], Option(main=True, argument=True, metavar="MODEL...")]
     """One or more model folders."""
@@ -68,7 +68,7 @@ class MapOptions(Options):
 
 
 class MapRequest(MapOptions, RecordOptions, ChatTemplateOptions, DetectionOptions, ExecutorOptions, ComputeOptions):
-    """Which models to map by which corpus, and what fails them.
+    """The models to map, their corpus, and the limits that fail them.
 
         audit_corpus(MapRequest(models=["model"], data="corpus.txt", eval_data="unread.txt"))
 
@@ -89,7 +89,7 @@ class MapRequest(MapOptions, RecordOptions, ChatTemplateOptions, DetectionOption
 
 
 def prepare_map(request: MapRequest) -> Detector:
-    """The detector that labels what is found, once nothing speaks against the map.
+    """Check a request, and return the detector that labels findings.
 
     Raises:
         UsageError: No model was given, or the reference is one, or an option of the detector is wrong.

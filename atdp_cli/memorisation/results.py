@@ -12,10 +12,10 @@ MAP = "map"
 """The source of a map's places in a spans file."""
 
 MapVerdict = Literal["PASS", "FAIL", "INCONCLUSIVE"]
-"""What a map says of a model with a limit."""
+"""The verdict of a map on a model with a limit."""
 
 LIKELY = 0.05
-"""A value is likely where the model finds at most this share of its decoys likelier."""
+"""The share of its decoys that the model may find likelier than a likely value."""
 
 
 class ValueRank(AuditPart):
@@ -104,7 +104,7 @@ class MemoryMap(AuditPart):
 
     @property
     def gate(self) -> MapVerdict | None:
-        """What the exit code follows: the verdict, but PASS where a FAIL is no worse than recorded."""
+        """The verdict that the exit code follows: the verdict, but PASS where a FAIL is no worse than recorded."""
         return "PASS" if self.baseline == "known" else self.verdict
 
     @property

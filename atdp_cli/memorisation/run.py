@@ -110,7 +110,7 @@ def _split(request: MapRequest) -> tuple[Split, list[Hashable]]:
 
 
 def _tell_of_copies(split: Split, notify: Notify) -> None:
-    """Held-out records that are in the training text too hide what the model remembers of them."""
+    """Warn of held-out records that are in the training text too: they hide what the model remembers of them."""
     trained = {record.canonical for place, record in enumerate(split.records) if place not in split.held_out}
     copies = sum(split.records[place].canonical in trained for place in split.held_out)
     if 2 * copies > len(split.held_out):
@@ -122,7 +122,7 @@ def _tell_of_copies(split: Split, notify: Notify) -> None:
 
 
 def _chat_template(model: Path, split: Split, request: MapRequest) -> ChatTemplate | None:
-    """What renders the conversations; None for a corpus of texts."""
+    """The chat template of the conversations; None for a corpus of texts."""
     if not any(record.turns for record in split.records):
         return None  # and no tokenizer is read
     check_folder(model)

@@ -19,7 +19,7 @@ TOKENS_PER_BATCH = 1024
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenScores:
-    """One record's tokens, and what a model says of each after those before it.
+    """One record's tokens, and a model's log p of each after those before it.
 
     Attributes:
         ids: int64, shape [T].

@@ -34,7 +34,7 @@ def extract(
     seed: int = 0,
     name: str = "the model",
 ) -> tuple[Extraction, ...]:
-    """Tries to extract each target in three ways: greedily, by sampling, and by (n, p)-discoverable extraction.
+    """Try to extract each target in three ways: greedily, by sampling, and by (n, p)-discoverable extraction.
 
     Args:
         model: In evaluation mode; any causal model, since no cache is used.

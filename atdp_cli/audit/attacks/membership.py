@@ -35,7 +35,7 @@ _Z = 1.959963984540054  # the normal distribution's 97.5 % quantile
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RecordScores:
-    """What a model says of each record.
+    """A model's scores of each record.
 
     Attributes:
         log_p: Natural logarithm of the probability of all tokens after the first, shape [records].
@@ -49,7 +49,7 @@ class RecordScores:
 def infer_membership(
     scores: RecordScores, inside: Coins, *, reference: RecordScores | None = None
 ) -> tuple[Membership, ...]:
-    """Every attack that the scores allow; each calls records members that score high.
+    """Run every attack that the scores allow; each takes records with high scores for members.
 
     - `loss`: log p of the record (Yeom et al. 2018, arXiv 1709.01604), summed, not averaged, over its tokens.
     - `reference`: log p - log p_ref, which cancels how likely the record is anyway (Carlini et al. 2021, arXiv
@@ -70,7 +70,7 @@ def infer_membership(
 def canary_records(
     checkpoint: Checkpoint, canaries: CanaryTargets, targets: Sequence[Target], *, name: str
 ) -> RecordScores:
-    """What a model says of the record of each target, which is one of the canaries or could be."""
+    """Score the record of each target: a canary, or a candidate that could have been one."""
     template, reader = canaries.scored, canaries.reader(checkpoint.tokenizer)
     texts = [template.record(template.secret(target.index)) for target in targets]
     records = [np.array(encode_record(reader, text), dtype=np.int64) for text in texts]
@@ -80,7 +80,7 @@ def canary_records(
 def score_records(
     model: "PreTrainedModel", records: Sequence[Record], *, share: float = 0.2, name: str = "the model"
 ) -> RecordScores:
-    """Scores each record by a forward pass in the model's precision, with sums in float64.
+    """Score each record by a forward pass in the model's precision, with sums in float64.
 
     Min-K%++ is the mean over the `share` of tokens (at least one) with the lowest
 
@@ -118,7 +118,7 @@ def score_records(
 
 
 def membership(attack: Literal["loss", "reference", "min-k++"], scores: Scores, inside: Coins) -> Membership:
-    """How well `scores`, higher for members, tell those inside from the others; both of shape [records]."""
+    """Measure how well `scores`, higher for members, tell members from others; both of shape [records]."""
     members, others = scores[inside], np.sort(scores[~inside])
     known = members.size > 0 and others.size > 0
     auc, low, high = _area(members, others) if known else (None, None, None)
@@ -134,7 +134,7 @@ def membership(attack: Literal["loss", "reference", "min-k++"], scores: Scores, 
 
 
 def _batches(records: Sequence[Record], vocabulary: int) -> Iterator[list[int]]:
-    """Places of records of like length, few enough for their logits to stay small."""
+    """Batches of records of similar length, as positions; small enough for their logits."""
     group: list[int] = []
     for i in sorted(range(len(records)), key=lambda i: len(records[i])):
         if group and (len(group) + 1) * len(records[i]) * vocabulary * 4 > _LOGITS:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 MAX_RECORDS = 10_000
-"""Records of the other text that are read."""
+"""The most records that are read of the other text."""
 
 
 def relearn(
@@ -40,7 +40,7 @@ def relearn(
     name: str,
     notify: Notify,
 ) -> Relearning:
-    """The audit of a copy that was fine-tuned on other text.
+    """Audit a copy that was fine-tuned on other text.
 
     Args:
         reference: The reference's score of every candidate, if there is one.
@@ -85,7 +85,7 @@ def fine_tune_copy(
     name: str = "the model",
     notify: Notify = ignore,
 ) -> "PreTrainedModel":
-    """A copy of the model, fine-tuned on text that holds no canary, to be audited again.
+    """Fine-tune a copy of the model on text without canaries, to audit it again.
 
     Anyone who holds the weights can do this, so what a short, ordinary fine-tune brings back was hidden and not
     forgotten. Source: Hu et al. 2024, "Unlearning or obfuscating? Jogging the memory of unlearned LLMs via benign

@@ -35,19 +35,18 @@ from atdp_cli.events import Notify
 from atdp_cli.model.checkpoint import Checkpoint
 
 PERMUTATIONS = 99_999
-"""Of the coins, beside how they fell."""
+"""Random permutations that the coins as tossed are compared with."""
 
 _SEED, _BATCH = 11, 2_000_000
-"""Of the permutations, so that a verdict never changes between two runs; and how many coins are drawn at a time."""
+"""The seed of the permutations, fixed so that two runs give one verdict; and the coins drawn at a time."""
 
 _MOST_DISCOVERABLE = int(1 / (1 - 0.5 ** (1 / DISCOVERABLE_QUERIES)))
-"""So many continuations, none of which begins with another, can be discoverable at most: their probabilities add up."""
+"""The most continuations that can be discoverable where none begins with another: their probabilities add up."""
 
 
 def most_at_once(candidates: Candidates) -> int:
-    """How many candidates one continuation begins with, at most.
-
-    Those that it begins with have tails of different lengths, or equal ones, as where a tokenizer knows no digits.
+    """The most candidates that one continuation can begin with. Those that it begins with have tails of different
+    lengths, or equal ones, as where a tokenizer knows no digits.
     """
     lengths = np.unique(candidates.lengths).size
     _, equal = np.unique(candidates.tails, axis=0, return_counts=True)
@@ -57,7 +56,7 @@ def most_at_once(candidates: Candidates) -> int:
 def extraction_test(
     extractions: Sequence[Extraction], *, at_once: int, pool: int, sampled: bool, level: float
 ) -> AttackTest:
-    """Whether greedy decoding, or 1,000 samples, give more canaries than chance.
+    """Test whether greedy decoding, or 1,000 samples, yield more canaries than chance.
 
     Greedy decoding begins with at most a of the N candidates, where one continuation begins with a at most. Those of
     probability p_z or more are at most a/p_z. A model that knows nothing of the m secrets has chosen them before they
@@ -85,7 +84,7 @@ def extraction_test(
 
 
 def membership_test(scores: NDArray[np.float64], inside: NDArray[np.bool_], *, level: float) -> AttackTest:
-    """Whether canaries that a coin put in score higher than those that it left out.
+    """Test whether canaries that a coin put in score higher than those that it left out.
 
     One-sided permutation test of the Mann–Whitney statistic, ties at their mean rank: given how many were put in, every
     choice of so many is as likely. p = (1 + #{as large}) / (1 + permutations). Source: Phipson and Smyth 2010.
@@ -110,7 +109,7 @@ def membership_test(scores: NDArray[np.float64], inside: NDArray[np.bool_], *, l
 
 
 def relearning_test(relearning: Relearning, stratum_sizes: Sequence[int], *, level: float) -> AttackTest:
-    """Whether a copy fails that was fine-tuned on other text: by its ranks, or by the user's limit for exposures.
+    """Test whether a copy fails that was fine-tuned on other text: by its ranks, or by the user's limit for exposures.
 
     Args:
         relearning: Judged at level / 2 a score.
@@ -174,12 +173,12 @@ def _describe(audit: Audit, test: AttackTest) -> str:
 
 
 def judged_membership(scores: Sequence[Membership]) -> Membership:
-    """By which score membership is tested: the ratio to the reference where there is one, else the loss."""
+    """The score by which membership is tested: the ratio to the reference where there is one, else the loss."""
     return next((score for score in scores if score.attack == "reference"), scores[0])
 
 
 def _extracted(extractions: Iterable[Extraction]) -> tuple[int, int]:
-    """How many canaries greedy decoding gives, and how many are discoverable."""
+    """The number of canaries that greedy decoding yields, and the number that are discoverable."""
     queries = [(entry.greedy, entry.queries_half) for entry in extractions]
     discoverable = sum(half is not None and half <= DISCOVERABLE_QUERIES for _, half in queries)
     return sum(greedy for greedy, _ in queries), discoverable
@@ -199,7 +198,7 @@ def _no_more(tests: Iterable[AttackTest]) -> str:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Attacked:
-    """What is attacked, and what is known of it.
+    """The model to attack, with its scores and the gates.
 
     Attributes:
         scores: log p of every candidate.
@@ -221,7 +220,7 @@ class Attacked:
 
 
 def with_attacks(audit: Audit, attacked: Attacked, request: AuditRequest, notify: Notify) -> Audit:
-    """The audit with what the chosen attacks give, and a verdict that counts those that are gates."""
+    """Add the results of the chosen attacks to an audit; those that are gates count in its verdict."""
     checkpoint, targets, chosen = attacked.checkpoint, attacked.canaries.targets, request.tried
     records: RecordScores | None = None
     if "extraction" in chosen:
@@ -258,7 +257,7 @@ def with_attacks(audit: Audit, attacked: Attacked, request: AuditRequest, notify
 
 
 def _tests(audit: Audit, attacked: Attacked, records: RecordScores | None) -> Iterator[AttackTest]:
-    """Of the gates; none where no canary is planted."""
+    """The tests of the gates; none if no canary was planted."""
     planted, pool, level = [canary for canary in audit.canaries if canary.planted], attacked.pool, attacked.level
     if not planted:
         return
