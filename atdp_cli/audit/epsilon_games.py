@@ -1,6 +1,6 @@
 """The choice of an audit's ε games, a check that the detector treats candidates alike, and the scores of pairs."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,7 +38,7 @@ OTHER_DETECTOR = "its records were flagged by another detector than the one inst
 
 UNLIKE = "the detector does not flag all candidates alike: their redaction or their shape differs"
 
-UNEQUAL = "not all candidates have the same words and numbers equal"
+UNEQUAL = "not all candidates have the same equalities"
 
 
 def alike_for(ledger: Ledger, template: Template, targets: Sequence[Target]) -> Alike:
@@ -73,10 +73,10 @@ def compare_flagged(flagged: Iterable[tuple[str, Sequence[Span]]], *, pattern: b
 
     Args:
         flagged: At least one.
-        pattern: Whether the same of their words and numbers must be equal too.
+        pattern: Whether their equality pattern must be the same too.
     """
     first: tuple[str, tuple[object, ...]] | None = None
-    patterns: set[tuple[int, ...]] = set()
+    patterns: set[Hashable] = set()
     values_by_place: list[set[str]] = []
     voted: list[bool] = []
     for text, spans in flagged:

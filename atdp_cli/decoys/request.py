@@ -29,10 +29,11 @@ from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import DecoyedText, GaussianRelease, Ledger
 from atdp_cli.privacy.relation import STABLE_TIERS, Relation, commitment
 from atdp_cli.privacy.scope import Guarantee
+from atdp_cli.replacement.equality import DecoyEquality
 from atdp_cli.settings import OUTPUT, Option
 from atdp_cli.training.options import PRIVACY, DeltaOptions, SeedOptions
 from atdp_cli.training.plan import CorpusFacts, Plan, make_plan
-from atdp_cli.training.recipe import RECIPES, DecoyEquality, Recipe, Train
+from atdp_cli.training.recipe import RECIPES, Recipe, Train
 from atdp_cli.training.solve import solve_noise
 
 if TYPE_CHECKING:
@@ -66,8 +67,8 @@ class DecoyOptions(
     """Whose decoys: those of harden --recipe fitted-decoys, drawn as often as one noisy release says that the corpus
     has them, or those of --recipe decoys, drawn uniformly, which spend nothing."""
 
-    decoy_equality: Annotated[DecoyEquality | None, Option(flag=False)] = None
-    """record: equal words and numbers of a record get equal decoys. Default: each is drawn by itself."""
+    decoy_equality: Annotated[DecoyEquality, Option(flag=False)] = "record"
+    """record: values that are equal in a record stay equal in its decoys. none: each is drawn by itself."""
 
     target_epsilon: Annotated[PositiveFloat | None, Option(PRIVACY)] = None
     """Choose the noise of the release so that the guarantee for flagged characters has at most this ε. Default: 3."""

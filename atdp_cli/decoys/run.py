@@ -28,15 +28,15 @@ from atdp_cli.hardening.releases import decoy_choice, fit_frequencies
 from atdp_cli.hardening.verify_run import first_broken, noise_test
 from atdp_cli.privacy.ledger import LEDGER_FILE, write_ledger
 from atdp_cli.privacy.wording import guarantee_sentences
-from atdp_cli.replacement.decoys import WITHOUT, Choose, decoy_text
+from atdp_cli.replacement.decoys import WITHOUT, Choose
+from atdp_cli.replacement.draw import decoy_record
 from atdp_cli.replacement.edits import edits_by_line
-from atdp_cli.replacement.equality import equal_decoys
+from atdp_cli.replacement.equality import DecoyEquality
 from atdp_cli.replacement.frequencies import Frequencies
 from atdp_cli.reporting.entries import GuaranteeEntry, guarantee_entries
-from atdp_cli.training.recipe import DecoyEquality
 
 
-def copy_edits(spans: Path, choose: Choose, equality: DecoyEquality | None) -> Edits:
+def copy_edits(spans: Path, choose: Choose, equality: DecoyEquality) -> Edits:
     """The edits that make a copy of a corpus.
 
     Args:
@@ -52,8 +52,8 @@ def copy_edits(spans: Path, choose: Choose, equality: DecoyEquality | None) -> E
     return edits
 
 
-def _drawn(text: str, spans: Sequence[Span], choose: Choose, equality: DecoyEquality | None) -> Sequence[Edit]:
-    edited = decoy_text(text, spans, choose) if equality is None else equal_decoys([(text, spans)], choose)[0]
+def _drawn(text: str, spans: Sequence[Span], choose: Choose, equality: DecoyEquality) -> Sequence[Edit]:
+    edited = decoy_record([(text, spans)], choose, equality)[0]
     places = zip(merge(spans), edited.places, strict=True)
     return list(
         edits_by_line(text, [Edit(span.start, span.end, edited.text[start:end]) for span, (start, end) in places])

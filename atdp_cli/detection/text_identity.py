@@ -15,7 +15,8 @@ from atdp_cli.errors import InputError
 
 _PARTS = (
     *(*SOURCES, "detection/detect.py", "corpus/edits.py", "replacement/placeholders.py", "replacement/edits.py"),
-    *("replacement/decoys.py", "replacement/equality.py", "replacement/decoy_words.txt", "replacement/frequencies.py"),
+    *("replacement/decoys.py", "replacement/draw.py", "replacement/equality.py", "replacement/decoy_words.txt"),
+    *("replacement/plausible.py", "replacement/frequencies.py"),
 )
 
 

@@ -29,10 +29,11 @@ from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.windows import Window, check_alignment
 from atdp_cli.privacy.rng import KeyStream
 from atdp_cli.replacement.decoys import WITHOUT, Choose, integer_draws, public_draws, uniformly
+from atdp_cli.replacement.equality import DecoyEquality
 from atdp_cli.reporting.document import MADE_UP_SENTENCE
 from atdp_cli.training.parallel.collectives import main_process_first
 from atdp_cli.training.plan import StagePlan
-from atdp_cli.training.recipe import DecoyEquality, TextVariant, reads_records
+from atdp_cli.training.recipe import TextVariant, reads_records
 
 T = TypeVar("T")
 
@@ -65,11 +66,11 @@ class RunData:
     planted: tuple[int, ...] | None
     sentence: Windows
 
-    def decoys(self, choose: Choose, equality: DecoyEquality | None = None) -> Sequence[Windows]:
+    def decoys(self, choose: Choose, equality: DecoyEquality = "record") -> Sequence[Windows]:
         """The training records with decoys; each epoch draws its own."""
         return encode(self.trained, TextVariant.DECOY, self.encoding, choose, equality)
 
-    def held_out_decoys(self, choose: Choose, equality: DecoyEquality | None, *, most: int) -> Sequence[Window]:
+    def held_out_decoys(self, choose: Choose, equality: DecoyEquality, *, most: int) -> Sequence[Window]:
         """Windows of at most so many held-out records, evenly apart by position, with decoys."""
         records = [self.held_out_records[place] for place in spread(len(self.held_out_records), most)]
         return [

@@ -27,10 +27,11 @@ from atdp_cli.model.chat import (
     render_record,
 )
 from atdp_cli.model.windows import Marks, Window, encode_pair, encode_rendered, encode_windows
-from atdp_cli.replacement.decoys import Choose, decoy_text
+from atdp_cli.replacement.decoys import Choose
+from atdp_cli.replacement.draw import decoy_record
 from atdp_cli.replacement.edits import redact_text, turns_after, unedited
-from atdp_cli.replacement.equality import equal_decoys
-from atdp_cli.training.recipe import DecoyEquality, TextVariant
+from atdp_cli.replacement.equality import DecoyEquality
+from atdp_cli.training.recipe import TextVariant
 
 Windows = tuple[Window, ...]
 
@@ -114,7 +115,7 @@ def encode(
     text: TextVariant,
     encoding: Encoding,
     choose: Choose | None = None,
-    equality: DecoyEquality | None = None,
+    equality: DecoyEquality = "record",
 ) -> tuple[Windows, ...]:
     """Each record's windows over raw text, redacted text or decoys; none for a record without tokens to predict.
 
@@ -123,8 +124,7 @@ def encode(
 
     Args:
         choose: What decoys are drawn with, for text that has them.
-        equality: Within what equal words and numbers have equal decoys; a record and its source are one. None draws
-            each by itself.
+        equality: Whether values of a record, and of its source, are linked.
     """
     if text is not TextVariant.DECOY:
         return tuple(_windows(index, record, text, encoding) for index, record in enumerate(flagged))
@@ -137,13 +137,11 @@ def encode(
 
 
 def _decoys(
-    flagged: FlaggedRecord, encoding: Encoding, choose: Choose, equality: DecoyEquality | None
+    flagged: FlaggedRecord, encoding: Encoding, choose: Choose, equality: DecoyEquality
 ) -> tuple[EditedText, ...]:
     """A record with decoys, followed by its source if an encoder reads one."""
     sides = (flagged,) if flagged.source is None or encoding.start is None else (flagged, flagged.source)
-    if equality is None:
-        return tuple(decoy_text(side.record.text, side.spans, choose) for side in sides)
-    return equal_decoys([(side.record.text, side.spans) for side in sides], choose)
+    return decoy_record([(side.record.text, side.spans) for side in sides], choose, equality)
 
 
 def _windows(

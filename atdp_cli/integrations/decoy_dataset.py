@@ -11,10 +11,10 @@ from atdp_cli.detection.span_file import read_spans
 from atdp_cli.errors import InputError
 from atdp_cli.hardening.context import Streams
 from atdp_cli.hardening.releases import decoy_choice
-from atdp_cli.replacement.decoys import WITHOUT, decoy_text
-from atdp_cli.replacement.equality import equal_decoys
+from atdp_cli.replacement.decoys import WITHOUT
+from atdp_cli.replacement.draw import decoy_record
+from atdp_cli.replacement.equality import DecoyEquality
 from atdp_cli.replacement.frequencies import Frequencies
-from atdp_cli.training.recipe import DecoyEquality
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -39,7 +39,7 @@ class DecoyDataset(torch.utils.data.Dataset[E], Generic[E]):
         example: Makes an example of a text: a tokenizer's output, or messages.
         release: How often words and digits occur, as `fit_frequencies` released them with noise; without it all are
             drawn uniformly, which spends nothing.
-        equality: Within what equal words and numbers have equal decoys; None draws each by itself.
+        equality: Whether values of a record are linked.
         unit, text_field: As for `atdp detect`.
         seed: Reproducible decoys, which protect nobody.
 
@@ -54,7 +54,7 @@ class DecoyDataset(torch.utils.data.Dataset[E], Generic[E]):
         example: Callable[[str], E],
         *,
         release: Frequencies | None = None,
-        equality: DecoyEquality | None = None,
+        equality: DecoyEquality = "record",
         unit: Unit = "line",
         text_field: str = "text",
         seed: int | None = None,
@@ -86,9 +86,7 @@ class DecoyDataset(torch.utils.data.Dataset[E], Generic[E]):
 
     def _draw(self, epoch: int) -> tuple[str, ...]:
         choose = decoy_choice(self._streams, 0, f"epoch {epoch + 1}", self._release)
-        if self._equality is None:
-            return tuple(decoy_text(text, spans, choose).text for text, spans in self._flagged)
-        return tuple(equal_decoys([flagged], choose)[0].text for flagged in self._flagged)
+        return tuple(decoy_record([flagged], choose, self._equality)[0].text for flagged in self._flagged)
 
     def for_trl(self) -> "Dataset":
         """The same as a `datasets.Dataset`, which TRL's trainers insist on; it follows this one's epochs.

@@ -29,7 +29,8 @@ from atdp_cli.memorisation.scores import (
     token_gains,
 )
 from atdp_cli.model.checkpoint import Checkpoint
-from atdp_cli.replacement.decoys import WITHOUT, Choose, fill, shape
+from atdp_cli.replacement.decoys import WITHOUT, Choose
+from atdp_cli.replacement.draw import decoy_value
 
 Floats = npt.NDArray[np.float64]
 
@@ -288,8 +289,7 @@ def rank_places(
         if span is None or span.label in WITHOUT:
             continue
         value = record.text[span.start : span.end]
-        of_value = shape(span.label, value)
-        surfaces = [value, *(fill(of_value, choose) for _ in range(decoys))]
+        surfaces = [value, *(decoy_value(span.label, value, choose) for _ in range(decoys))]
         own = tokenise_tails(checkpoint.tokenizer, record.text[: span.start], surfaces)
         others = [tokenise_tails(checkpoint.tokenizer, text, surfaces) for text in contexts.get(span.label, ())]
         for here, tokenised in ((True, own), *((False, other) for other in others)):

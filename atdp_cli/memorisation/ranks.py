@@ -16,7 +16,8 @@ from atdp_cli.corpus.spans import Span, merge
 from atdp_cli.model.checkpoint import context_length
 from atdp_cli.model.forward import Batch, logits_of, padded
 from atdp_cli.model.tokenizer import without_panic
-from atdp_cli.replacement.decoys import Choose, decoy_text
+from atdp_cli.replacement.decoys import Choose
+from atdp_cli.replacement.draw import decoy_text
 
 BEFORE = 160
 """Characters of a record before a value that the model reads."""

@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Shape = Literal["none", "bytes", "shape", "pattern", "votes"]
 """What an event reads of flagged characters: `none`, nothing in their place, so they are read as they are; `bytes`,
-their placeholders by label; `shape`, the shapes that decoys are drawn from; `pattern`, these, and which of their words
-and numbers are equal within a record; `votes`, how often words and digits stand there."""
+their placeholders by label; `shape`, the shapes that decoys are drawn from; `pattern`, these, and which values of a
+record are equal or made of one another; `votes`, how often words and digits stand there."""
 
 HumanInput = Literal["allow", "deny", "spans", "extra-spans", "review-each-epoch"]
 """The options by which people have a say in what is flagged."""

@@ -75,11 +75,13 @@ CHOSEN_ON_RAW = (
 SAME_SHAPE = (
     "The flagged spans of the two have the same labels and shapes: digits where digits are; in names, places, dates "
     "and amounts, words of the same case where words are, abbreviations of the same length; elsewhere letters of the "
-    "same case where letters are; all other characters the same, but for domains of e-mail addresses."
+    "same case where letters are; all other characters the same, but for domains of e-mail addresses. So are words of "
+    "a public list in dates, amounts, places and organisations (of, days, street), and the 's of a possessive."
 )
 SAME_PATTERN = (
-    "Words and whole numbers in the flagged spans of a {unit}, and domains of e-mail addresses, are equal, in whatever "
-    "case, in one where they are in the other."
+    "The flagged spans of a {unit} have the same equalities in both. Equal are words in whatever case, whole numbers, "
+    "also without their separators or as the ending of a longer one, domains of e-mail addresses, a name and what is "
+    "made of it (initials, a user name), and a date in two forms."
 )
 COUNTED = "words and abbreviations in names, places, dates and amounts, and digits in dates, times and phone numbers"
 SAME_VOTES = f"The release counts {COUNTED}: these are the same in both."
@@ -138,7 +140,7 @@ def tier_words(neighbours: Neighbours) -> str:
 def other_values(neighbours: Neighbours) -> str:
     """The values that a guarantee for flagged characters says may stand in their place, for a first-time reader."""
     shaped = " of the same shapes" if neighbours.shapes & {"shape", "pattern"} else ""
-    pattern = ", with words and numbers equal where those have them equal," if "pattern" in neighbours.shapes else ""
+    pattern = f" and the same equalities within the {neighbours.unit}" if "pattern" in neighbours.shapes else ""
     return f"other values{shaped}{pattern} that the detector would flag identically"
 
 
@@ -148,7 +150,7 @@ def uncovered(neighbours: Neighbours, *, exact: bool) -> str:
     if neighbours.shapes & {"shape", "pattern"}:
         open_to.append("the shape of a flagged value, so that $5 can be told from $500 and a name from a longer one")
     if "pattern" in neighbours.shapes:
-        open_to.append(f"which words and numbers in flagged texts of a {neighbours.unit} are equal")
+        open_to.append(f"which flagged values of a {neighbours.unit} are equal or made of one another")
     open_to.append("a value in whose place the detector would flag another differently")
     if not exact:
         open_to.append(f"a value that is flagged in several {neighbours.unit}s")
@@ -281,7 +283,7 @@ def uncounted_sentence(guarantee: Guarantee) -> str:
         raise ValueError("an uncounted guarantee has neighbours")
     unit, tier = guarantee.neighbours.unit, tier_words(guarantee.neighbours)
     linked = "pattern" in guarantee.neighbours.shapes
-    left_open = f" Which words and numbers of a {unit} are equal is left open." if linked else ""
+    left_open = f" Which values of a {unit} are equal or made of one another is left open." if linked else ""
     return (
         f"IDs, keys, card numbers, canaries and other letters and digits flagged{tier} that the release does not "
         f"count: for any number of {unit}s, which characters they have does not influence the result (ε = 0 and "

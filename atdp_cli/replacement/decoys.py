@@ -15,10 +15,10 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from atdp_cli.corpus.edits import Edit, EditedText, apply_edits
-from atdp_cli.corpus.spans import MEMORISED, Span, merge
+from atdp_cli.corpus.spans import MEMORISED
 from atdp_cli.files.word_lists import read_lists
 from atdp_cli.privacy.rng import KeyStream, insecure_stream
+from atdp_cli.replacement import plausible
 
 Draw = Callable[[int], int]
 """n → a uniform draw from 0, …, n−1, for n ≥ 1."""
@@ -63,7 +63,7 @@ _PERSON, _NAMES = ("given", "family"), ("names", "names")
 _DATE, _AMOUNT, _PLACE, _PEOPLE = (("calendar",) * 2, ("amounts",) * 2, ("places",) * 2, ("peoples",) * 2)
 
 WORDS: Mapping[str, tuple[str, str]] = {
-    **dict.fromkeys(("PERSON", "PER", "EMAIL"), _PERSON),
+    **dict.fromkeys(("PERSON", "PER", "EMAIL", "USERNAME"), _PERSON),
     **dict.fromkeys(("GPE", "LOC", "FAC", "ADDRESS"), _PLACE),
     "ORG": ("organisations", "organisations"),
     **dict.fromkeys(("NORP", "LANGUAGE"), _PEOPLE),
@@ -76,9 +76,9 @@ WORDS: Mapping[str, tuple[str, str]] = {
 FITTED_DIGITS = frozenset({"DATE", "DATE_OF_BIRTH", "PHONE", "TIME"})
 """Labels whose digits follow rules, as months and dialling codes do. In all others each digit is as likely."""
 
-UNFITTED = frozenset({MEMORISED})
-"""Labels whose words are drawn uniformly from all of their list: how often a model's memories stand in the corpus is
-not to be learnt either."""
+UNFITTED = frozenset({MEMORISED, "USERNAME"})
+"""Labels whose words are drawn uniformly from all of their list. How often a model's memories stand in the corpus is
+not to be learnt either; user names are rarely words of a list."""
 
 MAX_CAPITALS = 3
 """Longer words in capitals are drawn from the lists."""
@@ -97,6 +97,8 @@ _EMAIL_PARTS = re.compile(rf"(?P<domain>(?<=@)[Aa0._-]+)|{_WORD}|.", re.DOTALL)
 
 _CHARACTERS = re.compile(".", re.DOTALL)
 
+_POSSESSIVE = re.compile(r"(?<=[^\W\d_])['’][sS](?![^\W\d_])")
+
 
 @dataclass(frozen=True, slots=True)
 class WordList:
@@ -109,19 +111,6 @@ class WordList:
 
     common: Choices
     more: Choices
-
-
-def decoy_text(text: str, spans: Iterable[Span], choose: Choose) -> EditedText:
-    """Replace every span by a decoy; overlapping spans are merged first.
-
-    Args:
-        text: A record's text.
-        spans: Spans with 0 ≤ start < end ≤ len(text), in any order.
-        choose: The source of all randomness; at which places it is asked depends on the shapes alone.
-    """
-    merged = merge(spans)
-    decoys = (fill(shape(span.label, text[span.start : span.end]), choose) for span in merged)
-    return apply_edits(text, [Edit(span.start, span.end, fake) for span, fake in zip(merged, decoys, strict=True)])
 
 
 def uniformly(draw: Draw) -> Choose:
@@ -140,26 +129,31 @@ def shape(label: str, surface: str) -> Shape:
     return tuple(place for place, _ in places(label, surface))
 
 
-def fill(shape: Shape, choose: Choose) -> str:
-    """A value of this shape."""
-    return "".join(choose(place) if len(place.choices) > 1 else place.choices[0] for place in shape)
-
-
 def places(label: str, surface: str) -> Iterator[tuple[DecoySlot, str]]:
     """The places of a flagged text's shape, each with what stands there."""
-    profile = "".join(map(_class, surface))
     lists = WORDS.get(label)
-    words, digits, all_digits = 0, 0, profile.count("0")
+    profile = _profile(surface, possessives=lists is not None and label != "EMAIL")
+    rules, kept = plausible.rules(label, profile), kept_words(label)
+    words, digits, all_digits, done = 0, 0, profile.count("0"), 0
     parts = _CHARACTERS if lists is None else _EMAIL_PARTS if label == "EMAIL" else _PARTS
     for match in parts.finditer(profile):
         part, stands = match.group(), surface[match.start() : match.end()]
-        if match.groupdict().get("domain"):
+        rule = rules.get(match.start())
+        if match.start() < done:
+            digits += part == "0"
+        elif rule is not None and rule.end >= match.end():
+            done = rule.end
+            yield _ruled(label, rule.choices, digits, all_digits), surface[match.start() : done]
+            digits, words = digits + (part == "0"), words + (part[0] in "Aa")
+        elif match.groupdict().get("domain"):
             yield DecoySlot(DOMAINS, len(DOMAINS)), stands
         elif part == "0":
             yield _digit(label, digits, all_digits), stands
             digits += 1
         elif lists is None or part[0] not in "Aa":
             yield _single(part), stands
+        elif stands.casefold() in kept:
+            yield DecoySlot((stands,), 1), stands
         else:
             if part == "a":
                 yield _single(part), stands
@@ -168,6 +162,26 @@ def places(label: str, surface: str) -> Iterator[tuple[DecoySlot, str]]:
                 place = _capitals(len(part)) if short else _words(lists[words > 0], _case(part))
                 yield _unfitted(place) if label in UNFITTED else place, stands
             words += 1
+
+
+def _profile(surface: str, *, possessives: bool) -> str:
+    """A text with its letters as A or a and its digits as 0; the 's of a possessive stays."""
+    profile = "".join(map(_class, surface))
+    if not possessives:
+        return profile
+    for match in _POSSESSIVE.finditer(surface):
+        profile = profile[: match.start()] + match.group() + profile[match.end() :]
+    return profile
+
+
+@cache
+def _ruled(label: str, choices: Choices, place: int, digits: int) -> DecoySlot:
+    """A place with rules of its own, drawn by the table that it would have without them."""
+    if len(choices[0]) == 1 and choices[0].isdigit() and (table := _digit(label, place, digits).table):
+        return DecoySlot(choices, len(choices), table, tuple(map(DIGITS.index, choices)))
+    if choices[0].capitalize() == plausible.MONTHS[0]:
+        return DecoySlot(choices, len(choices), "calendar", tuple(range(len(choices))))
+    return DecoySlot(choices, len(choices))
 
 
 def capitals_table(letters: int) -> str:
@@ -239,14 +253,29 @@ def _unfitted(place: DecoySlot) -> DecoySlot:
 
 
 @cache
+def kept_words(label: str) -> frozenset[str]:
+    """Public words that stay in values of a label: they tell a date or an amount from nobody's, as `days` and `of`."""
+    sections = _sections()
+    if label in NAMED_AFTER:
+        return frozenset()
+    of_label = sections.get(f"{KEPT}, {WORDS[label][0]}", ()) if label in WORDS else ()
+    return frozenset(word.casefold() for word in (*sections[KEPT], *of_label))
+
+
+@cache
+def _sections() -> Mapping[str, Choices]:
+    return read_lists(Path(__file__).with_name("decoy_words.txt"))
+
+
+@cache
 def lists() -> Mapping[str, WordList]:
     """The public lists that words are drawn from."""
-    sections = read_lists(Path(__file__).with_name("decoy_words.txt"))
+    sections = _sections()
     words = WordList(common=(), more=sections[f"words{MORE}"])
     named = {
         name: WordList(common=listed, more=sections.get(f"{name}{MORE}", ()))
         for name, listed in sections.items()
-        if name and not name.endswith(MORE)
+        if name and not name.endswith(MORE) and not name.startswith(KEPT)
     }
     names = [named[name] for name in NAMES]
     # What a detector calls an organisation, or just a proper noun, is often another name, or a line's first word.
@@ -256,8 +285,11 @@ def lists() -> Mapping[str, WordList]:
     }
 
 
-MORE = ", more"
-"""Ends the name of a section that holds a list's further words."""
+MORE, KEPT = ", more", "kept"
+"""What ends the name of a section with a list's further words, and begins that of one with words that stay."""
+
+NAMED_AFTER = frozenset({"PERSON", "PER", "EMAIL", "USERNAME", MEMORISED})
+"""Labels whose values have no words that stay."""
 
 NAMES = ("given", "family", "places", "organisations")
 

@@ -267,7 +267,7 @@ def _plan_plain(stage: Train, mechanism: NonPrivate, corpus: CorpusFacts) -> Sta
 
 def _relation(stage: Train, corpus: CorpusFacts) -> Relation:
     """Between which corpora a stage reads the same. Raw text whose tokens all weigh the same needs no flags."""
-    decoyed: Shape = "shape" if stage.decoy_equality is None else "pattern"
+    decoyed: Shape = "shape" if stage.decoy_equality == "none" else "pattern"
     shapes: dict[TextVariant, Shape] = {
         TextVariant.RAW: "none",
         TextVariant.REDACTED: "bytes",

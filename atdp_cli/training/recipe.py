@@ -10,6 +10,7 @@ from pydantic import Field
 
 from atdp_cli.errors import UsageError, did_you_mean
 from atdp_cli.privacy.schedule import Constant, NoiseMultiplier, RiseReset, Schedule
+from atdp_cli.replacement.equality import DecoyEquality
 from atdp_cli.settings import Positive, contradiction, validated
 from atdp_cli.training.objectives import BASELINES, Interpolate, Objective, Uniform, Unlearning, Weighted
 
@@ -90,8 +91,6 @@ Optimizer = Annotated[AdamW | SGD, Field(discriminator="kind")]
 
 Annealing = Literal["none", "linear"]
 
-DecoyEquality = Literal["record"]
-
 Epochs = Annotated[int, Field(ge=1, le=10_000)]
 
 
@@ -108,7 +107,7 @@ class Train:
         restore_best: The stage ends with the weights of the epoch with the lowest loss on decoyed held-out text.
         release_noise_multiplier: For decoys, σ of one release of how often words and digits stand in flagged
             spans, which then are drawn as often; None draws them uniformly and takes nothing from the spans.
-        decoy_equality: `record` gives equal words and numbers of a record equal decoys; None draws each by itself.
+        decoy_equality: For decoys, whether equal values of a record get equal decoys.
     """
 
     name: str
@@ -121,12 +120,15 @@ class Train:
     warmup: Annotated[float, Field(gt=0, lt=1)] | None = None
     restore_best: bool | None = None
     release_noise_multiplier: NoiseMultiplier | None = None
-    decoy_equality: DecoyEquality | None = None
+    decoy_equality: DecoyEquality = "record"
 
     def __post_init__(self) -> None:
-        of_decoys = {"release-noise": self.release_noise_multiplier, "decoy-equality": self.decoy_equality}
-        for option, value in of_decoys.items():
-            if value is not None and self.text is not TextVariant.DECOY:
+        of_decoys = {
+            "release-noise": self.release_noise_multiplier is not None,
+            "decoy-equality": self.decoy_equality != "record",
+        }
+        for option, given in of_decoys.items():
+            if given and self.text is not TextVariant.DECOY:
                 raise contradiction(f"stage {self.name} reads no decoys.", f"Leave its {option} out.")
         if self.restore_best and not (self.text is TextVariant.DECOY and isinstance(self.mechanism, NonPrivate)):
             raise contradiction(f"stage {self.name} does not read decoys without noise.", "Leave its restore-best out.")

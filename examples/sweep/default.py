@@ -67,7 +67,7 @@ def systems(arguments: argparse.Namespace) -> tuple[System, ...]:
     plain = tuned_no_dp(arguments.rate)
     rows = [System(name=NO_DP, steps=(plain,)), System(name=DEFAULT, steps=(bare(),))]
     if arguments.parts:
-        rows.append(System(name=f"{DEFAULT}, equal values equal", steps=(bare("decoy-equality=record"),)))
+        rows.append(System(name=f"{DEFAULT}, equal values drawn apart", steps=(bare("decoy-equality=none"),)))
         rows.append(System(name=f"{DEFAULT}, exact frequencies", steps=(bare(EXACT),)))
     else:
         rows.append(System(name=AFTER, steps=(plain, bare())))

@@ -14,7 +14,8 @@ from atdp_cli.corpus.edits import EditedText
 from atdp_cli.corpus.spans import Span, Tier
 from atdp_cli.memorisation.ranks import DECOYS, FlaggedValue, compare_ranks, tokenise_values, value_ranks
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
-from atdp_cli.replacement.decoys import Choose, decoy_text, uniformly
+from atdp_cli.replacement.decoys import Choose, uniformly
+from atdp_cli.replacement.draw import decoy_text
 
 
 @pytest.fixture

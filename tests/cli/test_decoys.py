@@ -70,7 +70,7 @@ def test_reports_say_decoy_and_held_out_records_stay_raw(harden: Harden, tmp_pat
     assert document(tmp_path / "out", "privacy_ledger.json")["events"][0]["text"] == "decoy"
     [selective] = [guarantee for guarantee in ended.json["guarantees"] if guarantee["scope"] == "selective"]
     assert SAME_SHAPE in selective["assumptions"]
-    assert selective["neighbours"]["shapes"] == ["shape"]
+    assert selective["neighbours"]["shapes"] == ["pattern"]
     plain = harden("--recipe", "no-dp", *options, out="plain")
     assert plain.json["perplexity"]["before"] == ended.json["perplexity"]["before"]
     assert not any("decoys" in line for guarantee in plain.json["guarantees"] for line in guarantee["assumptions"])
@@ -176,7 +176,7 @@ def test_equal_values_of_a_record_have_equal_decoys_and_the_report_says_so(
     lines = [f"My ID is {n}, I repeat, my ID is {n}." for n in range(482915, 483015)]
     corpus.write_text("".join(f"{line}\n" for line in lines))
     run = ("harden", checkpoint_folder, "--data", corpus, "--set", "run.threads=1", "--checkpoint-history", "public")
-    equal = ("--recipe", "decoys", "--set", "decoys.decoy-equality=record", *ENTITIES, "--epochs", 1)
+    equal = ("--recipe", "decoys", *ENTITIES, "--epochs", 1)
     ended = atdp(*run, *equal, "-o", tmp_path / "out", "--json")
     assert ended.code == 0, ended.err
     shown = [re.findall("[0-9]{6}", text) for text in texts(checkpoint_folder, trained[0])]
@@ -188,7 +188,7 @@ def test_equal_values_of_a_record_have_equal_decoys_and_the_report_says_so(
     assert SAME_PATTERN.format(unit="line") in selective["assumptions"]
     assert 'decoy_equality = "record"' in (tmp_path / "out" / "recipe.toml").read_text()
     card = (tmp_path / "out" / "README.md").read_text()
-    assert "which words and numbers in flagged texts of a line are equal" in " ".join(card.split())
+    assert "which flagged values of a line are equal or made of one another" in " ".join(card.split())
     again = atdp(*run, "--recipe", tmp_path / "out" / "recipe.toml", "-o", tmp_path / "again", "--json")
     assert again.code == 0, again.err
     assert document(tmp_path / "again", "privacy_ledger.json")["events"][0]["relation"]["shape"] == "pattern"

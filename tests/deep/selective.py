@@ -47,7 +47,7 @@ from atdp_cli.privacy.ledger import Ledger
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.rng import KeyStream
 from atdp_cli.privacy.trace import Released
-from atdp_cli.replacement import decoys
+from atdp_cli.replacement import decoys, draw
 from atdp_cli.replacement.decoys import Choose, lists
 from atdp_cli.replacement.edits import redact_text
 from atdp_cli.replacement.frequencies import Frequencies, choices_of, tables
@@ -152,7 +152,7 @@ def play_on_release(world: World, seed: int, *, fit: Fit = releases.fit_frequenc
     return _played(game, sum(share[own] > share[other] for own, other in pairs))
 
 
-def play_on_decoys(world: World, seed: int, *, decoy_text: DecoyText = decoys.decoy_text) -> Played:
+def play_on_decoys(world: World, seed: int, *, decoy_text: DecoyText = draw.decoy_text) -> Played:
     """Guess from an epoch's decoyed texts which number each record holds."""
     dice = random.Random(seed)
     pairs = [tuple(dice.sample(CODES, 2)) for _ in range(CANARIES)]
@@ -277,7 +277,7 @@ def _plant(world: World, seed: int, folder: Path, planted: Path, manifest: Path)
 
 def keeping_a_digit(text: str, spans: Any, choose: Choose) -> EditedText:
     """Decoys whose last digit is the true one."""
-    made = decoys.decoy_text(text, spans, choose)
+    made = draw.decoy_text(text, spans, choose)
     merged, content = merge(spans), list(made.text)
     for span, (_, end) in zip(merged, made.places, strict=True):
         if text[span.end - 1].isdigit():

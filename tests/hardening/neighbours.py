@@ -63,7 +63,7 @@ _NUMBER = r"(?P<epsilon>\d[\d.]*)"
 _TIER = r"at tier (?P<tier>[a-z-]+)"
 _VALUES = (
     r"other values(?P<shapes> of the same shapes)?"
-    r"(?P<pattern>, with words and numbers equal where those have them equal,)? that the detector would "
+    r"(?P<pattern> and the same equalities within the line)? that the detector would "
     rf"flag identically {_TIER}"
 )
 _CLAIMS = {
@@ -79,7 +79,7 @@ _CLAIMS = {
         rf"letters and digits flagged {_TIER} that the release does not count: for (?P<whose>any number of) lines, "
         rf"which .* \(ε = {_NUMBER} and δ = 0\); .* counts words and abbreviations in names, places, dates "
         r"and amounts, and digits in dates, times and phone numbers\."
-        r"(?P<pattern> Which words and numbers of a line are equal is left open\.)?"
+        r"(?P<pattern> Which values of a line are equal or made of one another is left open\.)?"
     ],
 }
 
@@ -221,7 +221,7 @@ def _read(plan: StagePlan, corpus: Corpus, tier: Tier) -> object:
         weighs = not isinstance(plan.stage.objective, Uniform)
         return [(text, spans_of(text, tier) if weighs else ()) for text in corpus]
     if plan.stage.text is TextVariant.DECOY:
-        pattern = plan.stage.decoy_equality is not None
+        pattern = plan.stage.decoy_equality == "record"
         return [
             (_drawn_from(text, tier), equality_pattern([(text, spans_of(text, tier))]) if pattern else ())
             for text in corpus

@@ -16,7 +16,8 @@ from atdp_cli.detection.detect import PLACEHOLDERS
 from atdp_cli.hardening.encode import Encoding, encode
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.model.windows import align_record
-from atdp_cli.replacement.decoys import decoy_text, uniformly
+from atdp_cli.replacement.decoys import uniformly
+from atdp_cli.replacement.draw import decoy_record
 from atdp_cli.replacement.edits import redact_text
 from atdp_cli.replacement.frequencies import by_frequency, frequencies, tables
 from atdp_cli.replacement.placeholders import Style, fresh_masking
@@ -97,7 +98,7 @@ def test_what_harden_redacts_weighs_nothing(tokenizer: Any, case: tuple[str, lis
 @given(case=flagged_texts(), seed=st.integers(0, 9))
 def test_decoys_are_targets_and_sensitive(tokenizer: Any, case: tuple[str, list[Span]], seed: int) -> None:
     text, spans = case
-    expected = decoy_text(text, spans, uniformly(random.Random(seed).randrange))
+    [expected] = decoy_record([(text, spans)], uniformly(random.Random(seed).randrange), "record")
     if not expected.text:
         return
     encoding = Encoding(tokenizer=tokenizer, context=500, windows=1)

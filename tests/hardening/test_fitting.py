@@ -11,7 +11,8 @@ from atdp_cli.corpus.spans import FlaggedRecord, Span, Tier
 from atdp_cli.hardening.releases import fit_frequencies
 from atdp_cli.privacy.noisy_statistic import threshold
 from atdp_cli.privacy.rng import insecure_stream
-from atdp_cli.replacement.decoys import decoy_text, lists
+from atdp_cli.replacement.decoys import lists
+from atdp_cli.replacement.draw import decoy_text
 from atdp_cli.replacement.frequencies import Unlisted, by_frequency, items, tables, unlisted_share
 
 NAMES = ("Emma", "Omar", "Ruth")

@@ -25,12 +25,13 @@ from atdp_cli.privacy.ledger import GaussianRelease, PlainTraining, SubsampledGa
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.privacy.wording import CHOSEN_ON_RAW, guarantee_sentences
-from atdp_cli.replacement.decoys import decoy_text, uniformly
-from atdp_cli.replacement.equality import equality_pattern
+from atdp_cli.replacement.decoys import uniformly
+from atdp_cli.replacement.draw import decoy_record
+from atdp_cli.replacement.equality import DecoyEquality, equality_pattern
 from atdp_cli.replacement.frequencies import votes
 from atdp_cli.reporting.verify import verify
 from atdp_cli.training.plan import CorpusFacts, make_plan
-from atdp_cli.training.recipe import DecoyEquality, NonPrivate, Recipe, Train, parse_recipe
+from atdp_cli.training.recipe import NonPrivate, Recipe, Train, parse_recipe
 from atdp_cli.training.recipe_file import RECIPE_FILE, read_recipe
 from atdp_cli.training.search import AT_CHANCE, SHARE, WARMUP, RangeTest
 from tests.hardening.resumption import Place, asking, equal, finished, ledger_of, report, run, weights
@@ -133,7 +134,7 @@ def neighbour(place: Place, folder: Path, *, uncounted: bool) -> dict[str, Any]:
         for record, flagged in spans_by_record(place):
             before = tuple(merge(flagged))
             fixed = tuple(span for span in before if uncounted and votes(record.text, (span,)))
-            changed = decoy_text(record.text, [span for span in before if span not in fixed], choose)
+            [changed] = decoy_record([(record.text, [span for span in before if span not in fixed])], choose, "record")
             moved = iter(changed.places)
             after = []
             for span in before:
@@ -148,9 +149,9 @@ def neighbour(place: Place, folder: Path, *, uncounted: bool) -> dict[str, Any]:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize(("name", "equality"), [("decoys", None), ("decoys", "record"), ("fitted-decoys", None)])
+@pytest.mark.parametrize(("name", "equality"), [("decoys", "none"), ("decoys", "record"), ("fitted-decoys", "record")])
 def test_no_flagged_value_has_a_say_in_what_is_chosen(
-    place: Place, tmp_path: Path, name: str, equality: DecoyEquality | None
+    place: Place, tmp_path: Path, name: str, equality: DecoyEquality
 ) -> None:
     """Corpora of other values with other lengths in tokens: the same trials, settings and weights, to the bit.
 

@@ -19,8 +19,7 @@ from atdp_cli.hardening.releases import decoy_choice, fit_frequencies
 from atdp_cli.integrations.transformers import DecoyDataset
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
 from atdp_cli.privacy.rng import insecure_stream
-from atdp_cli.replacement.decoys import decoy_text
-from atdp_cli.replacement.equality import equal_decoys
+from atdp_cli.replacement.draw import decoy_record, decoy_text
 
 
 def as_text(text: str) -> dict[str, Any]:
@@ -45,7 +44,7 @@ def test_with_one_seed_its_texts_are_those_that_harden_reads(corpus: Path, span_
     alike = DecoyDataset(corpus, span_file, as_text, equality="record", seed=9)
     alike.set_epoch(epoch)
     assert alike.texts == tuple(
-        equal_decoys([(record.record.text, record.spans)], choose)[0].text for record in records
+        decoy_record([(record.record.text, record.spans)], choose, "record")[0].text for record in records
     )
 
 

@@ -137,11 +137,11 @@ def test_equal_decoys_leave_open_which_values_are_equal() -> None:
         assert (apart[scope].epsilon, apart[scope].delta) == (equal[scope].epsilon, equal[scope].delta)
         assert SAME_PATTERN.format(unit="line") in equal[scope].assumptions
         assert set(equal[scope].assumptions) - set(apart[scope].assumptions) == {SAME_PATTERN.format(unit="line")}
-    assert "of the same shapes, with words and numbers equal where those have them equal, that" in words(pattern)
-    assert "Which words and numbers of a line are equal is left open." in words(pattern)
+    assert "of the same shapes and the same equalities within the line that" in words(pattern)
+    assert "Which values of a line are equal or made of one another is left open." in words(pattern)
     reported = [lay_summary(actual, guarantees(actual)) for actual in (shape, pattern)]
-    assert "which words and numbers in flagged texts of a line are equal" in str(reported[1])
-    assert "words and numbers" not in words(shape) + str(reported[0])
+    assert "which flagged values of a line are equal or made of one another" in str(reported[1])
+    assert "equal" not in words(shape) + str(reported[0])
 
 
 def test_a_ledger_of_decoys_drawn_apart_and_equal_says_both() -> None:

@@ -6,6 +6,7 @@ import string
 from collections import Counter
 from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,8 +14,9 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from atdp_cli.corpus.spans import Span, Tier, merge
-from atdp_cli.replacement.decoys import WORDS, Choose, DecoySlot, decoy_text, lists, shape, uniformly
-from atdp_cli.replacement.equality import MIN_CHOICES, equal_decoys, equality_pattern
+from atdp_cli.replacement.decoys import WORDS, Choose, DecoySlot, lists, shape, uniformly
+from atdp_cli.replacement.draw import decoy_record, decoy_text
+from atdp_cli.replacement.equality import MIN_CHOICES, equality_pattern
 from atdp_cli.replacement.frequencies import UNIFORM_SHARE, Frequencies, by_frequency, frequencies, tables
 from tests.replacement.twins import Twins, twins
 from tests.strategies import flagged_texts
@@ -34,8 +36,13 @@ def flag(*parts: tuple[str, str]) -> tuple[str, list[Span]]:
 
 def shown(*parts: tuple[str, str], choose: Choose) -> list[str]:
     """What stands for each surface."""
-    [actual] = equal_decoys([flag(*parts)], choose)
+    [actual] = decoy_record([flag(*parts)], choose, "record")
     return [actual.text[start:end] for start, end in actual.places]
+
+
+def pattern(texts: Sequence[tuple[str, list[Span]]]) -> Any:
+    """The groups of places, what is made of names, and dates in another form."""
+    return equality_pattern(texts)
 
 
 def at_random(seed: int) -> Choose:
@@ -76,7 +83,8 @@ def test_values_that_differ_are_drawn_apart() -> None:
 
 def test_a_whole_number_alone_is_a_value() -> None:
     """The digits of 493 that 4930 begins with tell nothing."""
-    assert equality_pattern([flag(("4930", "NUMBER"), ("493", "NUMBER"), ("4930", "PHONE"))]) == (0, 1, 0)
+    groups, *_ = pattern([flag(("4930", "NUMBER"), ("493", "NUMBER"), ("4930", "PHONE"))])
+    assert groups == (0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3)
 
 
 def test_a_name_that_is_given_and_family_is_of_both_lists() -> None:
@@ -97,29 +105,30 @@ def test_lists_that_share_too_little_are_drawn_apart() -> None:
     assert all(name.upper() == other for name, _, other in together)
 
 
-def test_words_and_letters_are_drawn_apart() -> None:
-    """The letters of a user's name have their number; a word of a list has any."""
+def test_letters_that_are_a_name_are_the_name_that_is_drawn() -> None:
+    """The letters of a key have their number; a word of a list has any."""
     for seed in range(20):
-        person, user, again = shown(("emma", "PERSON"), ("@emma", "USERNAME"), ("EMMA", "KEY"), choose=at_random(seed))
-        assert len(user) == 5
-        assert again == user[1:].upper()
-        assert person.capitalize() in lists()["given"].common
+        person, user, key = shown(("emma", "PERSON"), ("@emma", "USERNAME"), ("EMMA", "KEY"), choose=at_random(seed))
+        assert user == f"@{person}"
+        assert key == person.upper()
+        assert len(shown(("EMMA", "KEY"), choose=at_random(seed))[0]) == 4
 
 
 def test_values_are_equal_in_all_texts_of_a_record_and_in_no_other() -> None:
     flagged, other = flag(("Emma", "PERSON")), flag(("EMMA", "PERSON"), ("7341", "NUMBER"))
     choose = at_random(4)
-    source, target = equal_decoys([flagged, other], choose)
+    source, target = decoy_record([flagged, other], choose, "record")
     assert target.text.split()[1] == source.text.split()[1].upper()
-    assert equality_pattern([flagged, other]) == (0, 0, 2)
-    [again] = equal_decoys([flagged], choose)
+    groups, *_ = pattern([flagged, other])
+    assert groups == (0, 0, 2, 3, 4, 5)
+    [again] = decoy_record([flagged], choose, "record")
     assert again != source, "the next record has draws of its own"
 
 
 @given(flagged_texts(), SEEDS)
 def test_what_is_not_flagged_stays_and_shapes_are_kept(case: tuple[str, list[Span]], seed: int) -> None:
     text, spans = case
-    [actual] = equal_decoys([case], at_random(seed))
+    [actual] = decoy_record([case], at_random(seed), "record")
     merged, kept, end = merge(spans), "", 0
     assert len(actual.places) == len(merged)
     for (start, stop), span in zip(actual.places, merged, strict=True):
@@ -133,9 +142,9 @@ def test_what_is_not_flagged_stays_and_shapes_are_kept(case: tuple[str, list[Spa
 @given(flagged_texts(), SEEDS)
 def test_where_all_values_differ_decoys_are_drawn_as_without_equality(case: tuple[str, list[Span]], seed: int) -> None:
     text, spans = case
-    pattern = equality_pattern([case])
-    if len(set(pattern)) == len(pattern):
-        assert equal_decoys([case], at_random(seed)) == (decoy_text(text, spans, at_random(seed)),)
+    groups, pieces, dates = pattern([case])
+    if len(set(groups)) == len(groups) and not pieces and not dates:
+        assert decoy_record([case], at_random(seed), "record") == (decoy_text(text, spans, at_random(seed)),)
 
 
 @pytest.mark.ci
@@ -150,7 +159,7 @@ def test_neighbours_of_one_pattern_have_the_same_decoys(pair: Twins, seed: int, 
     ]
     assert equality_pattern([pair.ours]) == equality_pattern([pair.theirs])
     ours, theirs = (
-        equal_decoys([case], choose) for case, choose in zip((pair.ours, pair.theirs), chooses, strict=True)
+        decoy_record([case], choose, "record") for case, choose in zip((pair.ours, pair.theirs), chooses, strict=True)
     )
     assert ours == theirs
     assert our_dice.random() == their_dice.random(), "the records behind must not tell, either"
@@ -159,7 +168,7 @@ def test_neighbours_of_one_pattern_have_the_same_decoys(pair: Twins, seed: int, 
 def test_the_pattern_is_what_shapes_leave_open() -> None:
     """Without it two texts of the same shapes have decoys that tell them apart."""
     ours, theirs = (flag(("4930", "NUMBER"), (twice, "NUMBER")) for twice in ("4930", "7777"))
-    [[our_text], [their_text]] = (equal_decoys([case], at_random(1)) for case in (ours, theirs))
+    [[our_text], [their_text]] = (decoy_record([case], at_random(1), "record") for case in (ours, theirs))
     assert our_text != their_text
     assert equality_pattern([ours]) != equality_pattern([theirs])
 
@@ -173,13 +182,14 @@ SURFACES: tuple[tuple[tuple[str, str], ...], ...] = (
 
 
 def expected(parts: Sequence[tuple[str, str]], word: str, shares: Frequencies) -> dict[str, float]:
-    """The law of what stands for a word, written apart: its first table, among the words that all its lists hold."""
+    """The law of what stands for a word, written apart: by the first of its lists, among the words that all hold."""
     named = [
         WORDS[label][at > 0]
         for surface, label in parts
         for at, each in enumerate(surface.split())
         if each.casefold() == word
     ]
+    named.sort(key=["given", "family", "organisations", "places"].index)
     held = [{each.casefold() for each in (*lists()[name].common, *lists()[name].more)} for name in named]
     first = [each.casefold() for each in (*lists()[named[0]].common, *lists()[named[0]].more)]
     cumulative = shares[named[0]].cumulative
@@ -219,14 +229,14 @@ def test_a_class_is_drawn_by_its_table(parts: tuple[tuple[str, str], ...]) -> No
 
 
 def test_a_number_that_must_be_uniform_somewhere_is_uniform_everywhere() -> None:
-    """Its digits have a table in a date, and none in a number."""
+    """Its digits have a table in a phone number, and none in another."""
     counts = {name: [float(at == 7) for at in range(table.size)] for name, table in tables().items()}
     choose = by_frequency(random.Random(3).randrange, frequencies(counts))
-    dates = [shown(("42", "DATE"), ("42", "DATE"), choose=choose)[0] for _ in range(200)]
-    assert dates.count("77") > 200 * (1 - 3 * UNIFORM_SHARE)
-    pairs = [shown(("42", "DATE"), ("42", "NUMBER"), choose=choose) for _ in range(4000)]
-    assert all(date == other for date, other in pairs)
-    seen = Counter(date for date, _ in pairs)
+    phones = [shown(("42", "PHONE"), ("42", "PHONE"), choose=choose)[0] for _ in range(200)]
+    assert phones.count("77") > 200 * (1 - 3 * UNIFORM_SHARE)
+    pairs = [shown(("42", "PHONE"), ("42", "NUMBER"), choose=choose) for _ in range(4000)]
+    assert all(phone == other for phone, other in pairs)
+    seen = Counter(phone for phone, _ in pairs)
     every = ["".join(digits) for digits in product(string.digits, repeat=2)]
     assert chisquare([seen[each] for each in every]).pvalue > 1e-4
 

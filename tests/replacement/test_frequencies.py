@@ -16,10 +16,10 @@ from atdp_cli.replacement.decoys import (
     MAX_DIGITS,
     WORDS,
     DecoySlot,
-    decoy_text,
     lists,
     shape,
 )
+from atdp_cli.replacement.draw import decoy_text
 from atdp_cli.replacement.frequencies import (
     LIGHT_VOTE,
     UNIFORM_SHARE,
@@ -142,7 +142,10 @@ def test_the_tables_share_no_item_and_leave_none_out() -> None:
 @given(st.sampled_from([*WORDS, *FITTED_DIGITS, "NUMBER"]), st.text(max_size=30))
 def test_every_table_that_a_place_names_is_there_and_of_its_size(label: str, surface: str) -> None:
     for place in shape(label, surface):
-        if place.table:
+        if place.within:
+            every = choices_of(place.table)
+            assert [every[at].casefold() for at in place.within] == [choice.casefold() for choice in place.choices]
+        elif place.table:
             assert tables()[place.table][1:] == (len(place.choices), place.common)
 
 

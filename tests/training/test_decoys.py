@@ -45,15 +45,15 @@ def by_scope(ledger: Ledger) -> dict[str, Guarantee]:
 
 def test_the_ledger_says_that_decoys_were_read(tmp_path: Path) -> None:
     ledger = plan(DECOYS).ledger
-    assert ledger.events == (plain("shape", stage="decoys"),)
+    assert ledger.events == (plain("pattern", stage="decoys"),)
     write_ledger(tmp_path / "ledger.json", ledger)
     [event] = read_ledger(tmp_path / "ledger.json").events
     assert event == ledger.events[0].model_copy(update={"run": ledger.run})
 
 
 def test_the_ledger_says_that_equal_values_had_equal_decoys(tmp_path: Path) -> None:
-    equal = tuple(replace(stage, decoy_equality="record") for stage in FITTED_DECOYS if isinstance(stage, Train))
-    apart, ledger = plan(FITTED_DECOYS).ledger, plan(equal).ledger
+    unequal = tuple(replace(stage, decoy_equality="none") for stage in FITTED_DECOYS if isinstance(stage, Train))
+    apart, ledger = plan(unequal).ledger, plan(FITTED_DECOYS).ledger
     related = [event for event in ledger.events if isinstance(event, PlainTraining | GaussianRelease)]
     assert [event.relation and event.relation.shape for event in related] == ["pattern", "votes"]
     write_ledger(tmp_path / "ledger.json", ledger)
@@ -61,11 +61,11 @@ def test_the_ledger_says_that_equal_values_had_equal_decoys(tmp_path: Path) -> N
     assert by_scope(read)["selective"].epsilon == by_scope(apart)["selective"].epsilon
 
 
-def test_equal_decoys_need_decoys() -> None:
+def test_decoys_of_equal_values_are_drawn_apart_on_request_and_need_decoys() -> None:
     with pytest.raises(UsageError, match="reads no decoys"):
-        apply_settings(NO_DP, [parse_setting(NO_DP, "no-dp.decoy-equality=record")])
-    [stage] = apply_settings(DECOYS, [parse_setting(DECOYS, "decoys.decoy-equality=record")])
-    assert stage == replace(trained(DECOYS)[0], decoy_equality="record")
+        apply_settings(NO_DP, [parse_setting(NO_DP, "no-dp.decoy-equality=none")])
+    [stage] = apply_settings(DECOYS, [parse_setting(DECOYS, "decoys.decoy-equality=none")])
+    assert stage == replace(trained(DECOYS)[0], decoy_equality="none")
     with pytest.raises(UsageError, match="Choose"):
         apply_settings(DECOYS, [parse_setting(DECOYS, "decoys.decoy-equality=corpus")])
 
