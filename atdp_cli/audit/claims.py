@@ -1,8 +1,8 @@
 """The claims of a model's ledger about all records of a canary together, and which canaries can test them.
 
 End to end a claim is for leaving a canary's records out, or for replacing them. The selective claim is for replacing
-them by records that differ from them only in flagged characters, redact to the same bytes and have the same shape: it
-is replace-one adjacency, so canaries whose candidates are all alike in these ways can test it by ranks and by pairs.
+them by neighbours, records that differ from them only in flagged characters and whose decoys have one law. That is
+replace-one adjacency, so canaries whose candidates are all neighbours can test it by ranks and by pairs.
 """
 
 from collections.abc import Callable, Iterable, Sequence

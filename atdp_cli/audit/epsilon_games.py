@@ -16,7 +16,7 @@ from atdp_cli.audit.rank import Pool
 from atdp_cli.audit.request import AuditRequest, CanaryTargets
 from atdp_cli.audit.results import RANKS
 from atdp_cli.corpus.record import Record
-from atdp_cli.corpus.spans import Span, Tier, at_tier, merge
+from atdp_cli.corpus.spans import Range, Span, Tier, at_tier, merge
 from atdp_cli.detection.detect import detect_records
 from atdp_cli.detection.scan import load_pipeline
 from atdp_cli.detection.text_identity import text_identity
@@ -24,8 +24,10 @@ from atdp_cli.model.checkpoint import Checkpoint
 from atdp_cli.model.windows import encode_record
 from atdp_cli.privacy.adjacency import Adjacency
 from atdp_cli.privacy.ledger import Ledger
+from atdp_cli.privacy.relation import Shape
 from atdp_cli.privacy.scope import selective_neighbours
 from atdp_cli.replacement.decoys import places
+from atdp_cli.replacement.draw import decoy_law
 from atdp_cli.replacement.edits import redact_text
 from atdp_cli.replacement.equality import equality_pattern
 
@@ -36,7 +38,7 @@ _SEED = 9  # of the candidates that are read: public, so that a claim never depe
 
 OTHER_DETECTOR = "its records were flagged by another detector than the one installed here"
 
-UNLIKE = "the detector does not flag all candidates alike: their redaction or their shape differs"
+UNLIKE = "the detector does not flag all candidates alike: their redaction or the law of their decoys differs"
 
 UNEQUAL = "not all candidates have the same equalities"
 
@@ -52,7 +54,7 @@ def alike_for(ledger: Ledger, template: Template, targets: Sequence[Target]) -> 
     tier = Tier(neighbours.flags.tier)
     detections = detect_records(records, pipeline=load_pipeline())
     flagged = ((detection.record.text, at_tier(detection.spans, tier)) for detection in detections)
-    return compare_flagged(flagged, pattern="pattern" in neighbours.shapes)
+    return compare_flagged(flagged, neighbours.shapes)
 
 
 def candidate_records(template: Template, targets: Sequence[Target]) -> Iterator[str]:
@@ -68,34 +70,39 @@ def candidate_records(template: Template, targets: Sequence[Target]) -> Iterator
         yield template.record(template.secret(min(int(share * template.pool), template.pool - 1)))
 
 
-def compare_flagged(flagged: Iterable[tuple[str, Sequence[Span]]], *, pattern: bool = False) -> Alike:
-    """Whether texts with their spans redact to the same bytes and have the same shapes, and differ nowhere else.
+def compare_flagged(flagged: Iterable[tuple[str, Sequence[Span]]], shapes: frozenset[Shape]) -> Alike:
+    """Whether texts with their spans differ only in what makes them neighbours of one another.
 
     Args:
         flagged: At least one.
-        pattern: Whether their equality pattern must be the same too.
+        shapes: What neighbours have in common.
     """
-    first: tuple[str, tuple[object, ...]] | None = None
+    decoyed = shapes & {"shape", "pattern", "votes"}
+    first: Hashable = None
     patterns: set[Hashable] = set()
-    values_by_place: list[set[str]] = []
-    voted: list[bool] = []
+    values_by_place: dict[int, set[str]] = {}
     for text, spans in flagged:
-        values = [place for span in merge(spans) for place in places(span.label, text[span.start : span.end])]
-        seen = redact_text(text, spans).text, tuple(slot for slot, _ in values)
-        if first is None:
-            first = seen
-            values_by_place, voted = [set() for _ in values], [bool(slot.table) for slot, _ in values]
+        surfaces = [(span.label, text[span.start : span.end]) for span in merge(spans)]
+        seen = (
+            tuple(text[start:end] for start, end in _between(text, spans)),
+            redact_text(text, spans).text if "bytes" in shapes else "",
+            tuple(decoy_law(*each) for each in surfaces) if decoyed else (),
+        )
+        first = first or seen
         if seen != first:
             return Alike(unlike=UNLIKE)
-        patterns.add(equality_pattern([(text, spans)]) if pattern else ())
+        patterns.add(equality_pattern([(text, spans)]) if "pattern" in shapes else ())
         if len(patterns) > 1:
             return Alike(unlike=UNEQUAL)
-        for seen_values, (_, value) in zip(values_by_place, values, strict=True):
-            seen_values.add(value)
-    return Alike(
-        unlike=None,
-        voted=any(votes and len(seen_values) > 1 for votes, seen_values in zip(voted, values_by_place, strict=True)),
-    )
+        for at, (slot, value) in enumerate(place for each in surfaces for place in places(*each) if decoyed):
+            if slot.table:
+                values_by_place.setdefault(at, set()).add(value)
+    return Alike(unlike=None, voted=any(len(values) > 1 for values in values_by_place.values()))
+
+
+def _between(text: str, spans: Sequence[Span]) -> Iterator[Range]:
+    merged = merge(spans)
+    return zip((0, *(span.end for span in merged)), (*(span.start for span in merged), len(text)), strict=True)
 
 
 def games_for(folder: Path, canaries: CanaryTargets, pool: Pool, request: AuditRequest) -> GamePlan:

@@ -73,10 +73,11 @@ CHOSEN_ON_RAW = (
 )
 
 SAME_SHAPE = (
-    "The flagged spans of the two have the same labels and shapes: digits where digits are; in names, places, dates "
-    "and amounts, words of the same case where words are, abbreviations of the same length; elsewhere letters of the "
-    "same case where letters are; all other characters the same, but for domains of e-mail addresses. So are words of "
-    "a public list in dates, amounts, places and organisations (of, days, street), and the 's of a possessive."
+    "The flagged spans of the two have the same shapes, and labels with the same lists of words and the same rules, as "
+    "numbers and accounts have: digits where digits are; in names, places, dates and amounts, words of the same case "
+    "where words are, abbreviations of the same length; elsewhere letters of the same case where letters are; all "
+    "other characters the same, but for domains of e-mail addresses. So are words of a public list in dates, amounts, "
+    "places and organisations (of, days, street), and the 's of a possessive."
 )
 SAME_PATTERN = (
     "The flagged spans of a {unit} have the same equalities in both. Equal are words in whatever case, whole numbers, "
@@ -119,9 +120,10 @@ def neighbour_sentences(neighbours: Neighbours, *, exact: bool = False) -> tuple
     """
     unit, shapes = neighbours.unit, neighbours.shapes
     differ, tier = f"any number of {unit}s" if exact else f"one {unit}", tier_words(neighbours)
+    redacted = ", and redact to the same bytes" if "bytes" in shapes else ""
     said = [
-        f"Neighbouring corpora differ in {differ}, only in characters that the detector flags in both{tier}, and "
-        "redact to the same bytes; what the detector misses is not covered."
+        f"Neighbouring corpora differ in {differ}, only in characters that the detector flags in both{tier}{redacted}; "
+        "what the detector misses is not covered."
     ]
     if shapes & {"shape", "pattern", "votes"}:
         said.append(SAME_SHAPE)
@@ -141,7 +143,8 @@ def other_values(neighbours: Neighbours) -> str:
     """The values that a guarantee for flagged characters says may stand in their place, for a first-time reader."""
     shaped = " of the same shapes" if neighbours.shapes & {"shape", "pattern"} else ""
     pattern = f" and the same equalities within the {neighbours.unit}" if "pattern" in neighbours.shapes else ""
-    return f"other values{shaped}{pattern} that the detector would flag identically"
+    flagged = "flag identically" if "bytes" in neighbours.shapes else "flag as well"
+    return f"other values{shaped}{pattern} that the detector would {flagged}"
 
 
 def uncovered(neighbours: Neighbours, *, exact: bool) -> str:
@@ -151,7 +154,10 @@ def uncovered(neighbours: Neighbours, *, exact: bool) -> str:
         open_to.append("the shape of a flagged value, so that $5 can be told from $500 and a name from a longer one")
     if "pattern" in neighbours.shapes:
         open_to.append(f"which flagged values of a {neighbours.unit} are equal or made of one another")
-    open_to.append("a value in whose place the detector would flag another differently")
+    open_to.append(
+        "a value in whose place the detector would flag another differently, as for a fifth of the values of public text "
+        "(by label in docs/accounting.md)"
+    )
     if not exact:
         open_to.append(f"a value that is flagged in several {neighbours.unit}s")
     return f"It does not protect {', nor '.join(open_to)}."

@@ -1,12 +1,12 @@
 """Decoys of a record: what is drawn for its values, once for each group of linked places."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import NamedTuple
 
 from atdp_cli.corpus.edits import Edit, EditedText, apply_edits
 from atdp_cli.corpus.spans import Span, merge
-from atdp_cli.replacement.decoys import Choose, DecoySlot
+from atdp_cli.replacement.decoys import Choose, DecoySlot, places
 from atdp_cli.replacement.equality import (
     DecoyEquality,
     Flagged,
@@ -18,7 +18,7 @@ from atdp_cli.replacement.equality import (
     values_of,
 )
 from atdp_cli.replacement.frequencies import spelled_at
-from atdp_cli.replacement.plausible import Date, date_readings, is_plausible, with_endings, written_date
+from atdp_cli.replacement.plausible import RULED, Date, date_readings, is_plausible, with_endings, written_date
 
 TRIES = 1000
 """How often a value that cannot be is drawn again; then it stays."""
@@ -45,6 +45,11 @@ def decoy_record(texts: Sequence[Flagged], choose: Choose, equality: DecoyEquali
         apply_edits(text, [Edit(span.start, span.end, next(decoys)) for span in merged])
         for (text, _), merged in zip(texts, spans, strict=True)
     )
+
+
+def decoy_law(label: str, surface: str) -> Hashable:
+    """All that the decoy of a flagged text by itself depends on: equal for two texts whose decoys have one law."""
+    return tuple(slot for slot, _ in places(label, surface)), label if label in RULED else ""
 
 
 def decoy_value(label: str, surface: str, choose: Choose) -> str:

@@ -16,6 +16,9 @@ CALENDAR = frozenset({"DATE", "DATE_OF_BIRTH", "TIME", "CARD_EXPIRY"})
 
 AMOUNTS = frozenset({"CARDINAL", "QUANTITY", "PERCENT", "MONEY", "AGE"})
 
+RULED = CALENDAR | {"CREDIT_CARD", "IBAN", "ORDINAL"}
+"""Labels whose values have rules beyond their places: `is_plausible` and `with_endings` read them."""
+
 MONTHS = tuple(calendar.month_name[1:])
 
 _SHORT_MONTHS = tuple(calendar.month_abbr[1:])

@@ -8,7 +8,9 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -19,7 +21,8 @@ from atdp_cli.corpus.record import Record
 from atdp_cli.corpus.spans import Span, Tier, at_tier, merge
 from atdp_cli.detection.detect import detect_records
 from atdp_cli.detection.scan import load_pipeline
-from atdp_cli.replacement.decoys import shape
+from atdp_cli.replacement.decoys import kept_words
+from atdp_cli.replacement.draw import decoy_law
 from atdp_cli.replacement.edits import redact_text
 from atdp_cli.replacement.equality import equality_pattern
 from atdp_cli.replacement.frequencies import Item, votes
@@ -55,6 +58,7 @@ class Claim:
     epsilon: float
     tier: Tier = Tier.LOW_ENTITY
     any_number: bool = False
+    same_bytes: bool = False
     same_shapes: bool = False
     same_pattern: bool = False
 
@@ -64,7 +68,7 @@ _TIER = r"at tier (?P<tier>[a-z-]+)"
 _VALUES = (
     r"other values(?P<shapes> of the same shapes)?"
     r"(?P<pattern> and the same equalities within the line)? that the detector would "
-    rf"flag identically {_TIER}"
+    rf"flag (?P<bytes>identically)?(?:as well)? {_TIER}"
 )
 _CLAIMS = {
     "end to end": [
@@ -97,6 +101,7 @@ def claims_in(sentence: str) -> Iterator[Claim]:
                 epsilon=epsilon,
                 tier=Tier(said.get("tier") or Tier.LOW_ENTITY),
                 any_number=said.get("whose") == "any number of",
+                same_bytes=bool(said.get("bytes")) or scope == "uncounted",
                 same_shapes=bool(said.get("shapes")) or scope == "uncounted",
                 same_pattern=bool(said.get("pattern")),
             )
@@ -114,19 +119,28 @@ def covers(claim: Claim, before: Corpus, after: Corpus) -> bool:
 
 def _covers_record(claim: Claim, before: str, after: str) -> bool:
     here, there = spans_of(before, claim.tier), spans_of(after, claim.tier)
-    if [span.label for span in here] != [span.label for span in there] or _between(before, here) != _between(
-        after, there
-    ):
+    if len(here) != len(there) or _between(before, here) != _between(after, there):
         return False
-    pairs = [
-        (span.label, before[span.start : span.end], after[other.start : other.end])
-        for span, other in zip(here, there, strict=True)
-    ]
-    if claim.same_shapes and not all(_profile(label, old) == _profile(label, new) for label, old, new in pairs):
+    old = [(span.label, before[span.start : span.end]) for span in here]
+    new = [(span.label, after[span.start : span.end]) for span in there]
+    labels = [(before_label, after_label) for (before_label, _), (after_label, _) in zip(old, new, strict=True)]
+    if claim.same_bytes and any(label != other for label, other in labels):
         return False
-    if claim.same_pattern and _values([pair[:2] for pair in pairs]) != _values([pair[::2] for pair in pairs]):
+    if claim.same_shapes:
+        if any(_lists_and_rules(label) != _lists_and_rules(other) for label, other in labels):
+            return False
+        if [_profile(*each) for each in old] != [_profile(*each) for each in new]:
+            return False
+    if claim.same_pattern and _equalities(old) != _equalities(new):
         return False
-    return claim.scope != "uncounted" or all(_uncounted(*pair) for pair in pairs)
+    pairs = zip(old, new, strict=True)
+    return claim.scope != "uncounted" or all(_uncounted(label, value, other) for (label, value), (_, other) in pairs)
+
+
+def _lists_and_rules(label: str) -> str:
+    """Labels that nobody can tell apart by their decoys: those of plain digits and letters."""
+    own = _WITH_WORDS | {"CREDIT_CARD", "IBAN", "IP_ADDRESS", "MAC_ADDRESS", "CARD_EXPIRY", "PHONE", "USERNAME"}
+    return label if label in own else ""
 
 
 def _between(text: str, spans: Sequence[Span]) -> list[str]:
@@ -134,14 +148,58 @@ def _between(text: str, spans: Sequence[Span]) -> list[str]:
     return [text[end:start] for end, start in zip(ends, starts, strict=True)]
 
 
-def _values(named: Sequence[tuple[str, ...]]) -> list[int]:
-    """Which words, whole numbers and domains are equal, in whatever case. For ASCII."""
-    values: list[str] = []
+def _equalities(named: Sequence[tuple[str, str]]) -> list[object]:
+    """Which words, numbers and domains are equal, in whatever case; which numbers are so without their separators or as
+    an ending; which words are made of which others; which dates are one. For ASCII."""
+    words: list[str] = []
+    numbers: list[str] = []
     for label, surface in named:
         name, at, domain = surface.partition("@") if label == "EMAIL" else (surface, "", "")
-        word = "[A-Za-z]+(?:['’][A-Za-z]+)*" if label in _WITH_WORDS else "[A-Za-z]+"
-        values += [value.lower() for value in (*re.findall(f"{word}|[0-9]+", name), *([domain] if at else []))]
-    return [values.index(value) for value in values]
+        values = [value.lower() for value in re.findall("[A-Za-z]+(?:['’][A-Za-z]+)*|[0-9]+", name)]
+        words += [value for value in values if not value.isdigit()] + ([domain.lower()] if at else [])
+        parts = [value for value in values if value.isdigit()]
+        numbers += [*parts, "".join(parts)]
+    found: list[object] = [[each.index(value) for value in each] for each in (words, numbers)]
+    found += [longer.endswith(number) for number in numbers for longer in numbers]
+    found += [_made_of(word, words) for word in words]
+    days = [_day(surface) for label, surface in named if label == "DATE"]
+    return [*found, [[_same_day(day, other) for other in days] for day in days]]
+
+
+def _made_of(word: str, words: Sequence[str]) -> list[tuple[int, int, int]]:
+    """Where a word has another, or its first letter, from where on."""
+    bare = [re.sub("['’]s$", "", other) for other in words]
+    return [
+        (at, number, length)
+        for number, other in enumerate(bare)
+        for length in {1, len(other)} - {2}
+        for at in _places(other[:length], word)
+    ]
+
+
+def _places(part: str, word: str) -> list[int]:
+    return [match.start() for match in re.finditer(f"(?={re.escape(part)})", word)]
+
+
+_FORMS = ("%d %B %Y", "%B %d, %Y", "%B %d", "%d %B", "%m/%d/%Y", "%d/%m/%Y", "%Y-%m-%d")
+
+
+def _day(surface: str) -> set[tuple[int, int, int]]:
+    days = set()
+    for form in _FORMS:
+        with suppress(ValueError):
+            if "%Y" in form:
+                day = datetime.strptime(surface, form)
+                days.add((day.year, day.month, day.day))
+            else:  # in a leap year every day exists
+                day = datetime.strptime(f"{surface} 2024", f"{form} %Y")
+                days.add((0, day.month, day.day))
+    return days
+
+
+def _same_day(days: set[tuple[int, int, int]], others: set[tuple[int, int, int]]) -> bool:
+    pairs = [(day, other) for day in days for other in others if day[1:] == other[1:]]
+    return any(day[0] == other[0] or 0 in (day[0], other[0]) for day, other in pairs)
 
 
 _NAMES = ("PERSON", "PER", "EMAIL", "GPE", "LOC", "FAC", "ADDRESS", "ORG", "NORP", "LANGUAGE", "PROPN", "MISC", "EVENT")
@@ -153,18 +211,28 @@ _WITH_WORDS = frozenset((*_NAMES, *_AMOUNTS, "PRODUCT", "WORK_OF_ART", "LAW"))
 def _profile(label: str, surface: str) -> tuple[str, ...]:
     """Digits where digits are; in names, places, dates and amounts, words of the same case where words are,
     abbreviations of the same length; elsewhere letters of the same case where letters are; all other characters the
-    same, but for domains of e-mail addresses. For ASCII."""
+    same, but for domains of e-mail addresses, and so words of a public list and the 's of a possessive. For ASCII."""
     if label == "EMAIL":
         name, _, domain = surface.partition("@")
-        return (*_words(name), "@" if domain else "")
+        return (*_words(name, frozenset()), "@" if domain else "")
     if label in _WITH_WORDS:
-        return _words(surface)
+        return _words(surface, kept_words(label))
     return tuple(re.sub("[0-9]", "0", re.sub("[a-z]", "a", re.sub("[A-Z]", "A", surface))))
 
 
-def _words(surface: str) -> tuple[str, ...]:
-    parts = re.findall(r"[A-Za-z]+(?:['’][A-Za-z]+)*|.", surface)
-    return tuple(_case(part) if part[0].isalpha() else "0" if part.isdigit() else part for part in parts)
+def _words(surface: str, kept: frozenset[str]) -> tuple[str, ...]:
+    possessive = r"['’][sS](?![A-Za-z])"
+    parts = re.findall(rf"{possessive}|[A-Za-z]+(?:(?!{possessive})['’][A-Za-z]+)*|.", surface)
+    shown = []
+    for before, part in zip(("", *parts), parts, strict=False):
+        if not part[0].isalpha():
+            shown.append("0" if part.isdigit() else part)
+        elif part.lower() in kept:
+            shown.append(part)
+        else:
+            # Two letters behind a digit may be an ending, and three capitalised ones a month.
+            shown.append(f"{_case(part)} {len(part) if before.isdigit() else min(len(part), 3)}")
+    return tuple(shown)
 
 
 def _case(word: str) -> str:
@@ -231,7 +299,7 @@ def _read(plan: StagePlan, corpus: Corpus, tier: Tier) -> object:
 
 def _drawn_from(text: str, tier: Tier) -> object:
     spans = spans_of(text, tier)
-    return _between(text, spans), [shape(span.label, text[span.start : span.end]) for span in spans]
+    return _between(text, spans), [decoy_law(span.label, text[span.start : span.end]) for span in spans]
 
 
 def _votes(corpus: Corpus, tier: Tier) -> dict[Item, float]:

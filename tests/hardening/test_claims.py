@@ -28,12 +28,23 @@ RECIPES = (
 SLOTS = {
     "person": ("Emma", "Emma O'Brien", "Robert", "Robert Lindqvist", "Zyxwa", "Qwerto", "BOB"),
     "money": ("$5", "$500", "$9", "$742"),
-    "date": ("3 May 2021", "9 June 1987", "yesterday", "last week", "2021-05-03", "2019-11-28"),
+    "date": (
+        "3 May 2021",
+        "May 3, 2021",
+        "June 9, 1987",
+        "9 June 1987",
+        "yesterday",
+        "last week",
+        "2021-05-03",
+        "2019-11-28",
+    ),
     "id": ("482915", "731604", "48291", "AB-4821", "XY-9034"),
     "phone": ("+1 202 555 0143", "+1 303 555 0178"),
     "email": ("emma.carter@example.com", "bob@firm.org", "zyx.wvu@site.net"),
     "place": ("Berlin", "Paris", "Ulanqab", "New York"),
     "plain": ("when", "after", "because"),
+    "user": ("emmac7", "bobo31", "robertl8", "zyxwa55"),
+    "ending": ("2915", "1604", "4821", "0143"),
 }
 TEMPLATES = (
     "{person} paid {money} on {date}.",
@@ -41,6 +52,9 @@ TEMPLATES = (
     "My ID is {id} and my name is {person}.",
     "{person} met {person} in {place} {plain} the order {id} arrived.",
     "My ID is {id}, I say {id}, and call {person} by {phone}.",
+    "{person} signs as {person}, the account ending in {ending} is {id}.",
+    "I am {person}, my username is {user} and my email is {user}@example.com.",
+    "Due on {date}, that is {date}, says {person}'s mother.",
 )
 
 

@@ -30,15 +30,17 @@ def flag(text: str, *actual: tuple[str, str]) -> tuple[str, tuple[Span, ...]]:
     )
 
 
+SHAPE: frozenset[Shape] = frozenset({"shape"})
+PATTERN: frozenset[Shape] = frozenset({"pattern"})
 ID = [flag(f"My ID is {digits}", (digits, "NUMBER")) for digits in ("123456", "908070")]
 NAME = [flag(f"I am {name}", (name, "PERSON")) for name in ("Emma", "Omar")]
 
 
 def test_digits_without_votes_and_words_with_votes() -> None:
-    assert (compare_flagged(ID).unlike, compare_flagged(ID).voted) == (None, False)
-    assert (compare_flagged(NAME).unlike, compare_flagged(NAME).voted) == (None, True)
+    assert (compare_flagged(ID, SHAPE).unlike, compare_flagged(ID, SHAPE).voted) == (None, False)
+    assert (compare_flagged(NAME, SHAPE).unlike, compare_flagged(NAME, SHAPE).voted) == (None, True)
     dates = [flag(f"Due {date}", (date, "DATE")) for date in ("1/2/2020", "3/4/2021")]
-    assert compare_flagged(dates).voted, "the digits of dates have votes"
+    assert compare_flagged(dates, SHAPE).voted, "the digits of dates have votes"
 
 
 def test_candidates_are_unlike_where_the_pattern_counts_and_differs() -> None:
@@ -47,14 +49,26 @@ def test_candidates_are_unlike_where_the_pattern_counts_and_differs() -> None:
         for first, second in (("123", "456"), ("908", "070"))
     ]
     equal = (f"{'777'} {'777'}!", tuple(Span(at, at + 3, "NUMBER", "ner", Tier.LOW_ENTITY) for at in (0, 4)))
-    assert compare_flagged(twice, pattern=True).unlike is None
-    assert compare_flagged([*twice, equal]).unlike is None
-    assert compare_flagged([*twice, equal], pattern=True).unlike == UNEQUAL
+    assert compare_flagged(twice, PATTERN).unlike is None
+    assert compare_flagged([*twice, equal], SHAPE).unlike is None
+    assert compare_flagged([*twice, equal], PATTERN).unlike == UNEQUAL
+
+
+def test_labels_of_one_law_are_alike_unless_redacted_text_was_read() -> None:
+    """A number may be an account, but no card: a card's decoys have a right check digit."""
+    number, account, card = ([flag(f"Mine is {d}.", (d, label))] for d, label in
+                             (("123456", "NUMBER"), ("908070", "ACCOUNT"), ("110005", "CREDIT_CARD")))  # fmt: skip
+    assert compare_flagged([*number, *account], PATTERN).unlike is None
+    assert compare_flagged([*number, *account], PATTERN | {"bytes"}).unlike == UNLIKE
+    assert compare_flagged([*number, *card], PATTERN).unlike == UNLIKE
+    lengths = [flag(f"Mine is {d}.", (d, "NUMBER")) for d in ("123456", "12")]
+    assert compare_flagged(lengths, frozenset({"bytes"})).unlike is None
+    assert compare_flagged(lengths, SHAPE).unlike == UNLIKE
 
 
 def test_votes_count_only_where_the_candidates_differ() -> None:
     both = [flag(f"Emma's ID is {digits}", ("Emma", "PERSON"), (digits, "NUMBER")) for digits in ("123456", "908070")]
-    assert compare_flagged(both) == compare_flagged(ID)
+    assert compare_flagged(both, SHAPE) == compare_flagged(ID, SHAPE)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +82,7 @@ def test_votes_count_only_where_the_candidates_differ() -> None:
     ],
 )
 def test_whatever_redaction_or_shape_tells_apart_is_unlike(other: tuple[str, tuple[Span, ...]]) -> None:
-    assert compare_flagged([*ID, other]).unlike == UNLIKE
+    assert compare_flagged([*ID, other], SHAPE).unlike == UNLIKE
 
 
 def test_a_small_pool_is_read_whole_and_a_large_one_with_all_secrets() -> None:
