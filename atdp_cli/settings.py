@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, TypeVar, cast, dataclass_transform
 
@@ -177,6 +178,7 @@ class Option:
         fingerprint: Whether two runs that differ in it are different runs, so that neither resumes the other. A part of
             the fingerprint, such as `recipe`, if that part shows the difference.
         public: Whether its value may be written to OUT/.
+        writes: Whether it names a file or folder that the command writes; every other path is one that it reads.
     """
 
     panel: str | None = None
@@ -190,6 +192,7 @@ class Option:
     joined: str | None = None
     fingerprint: bool | str = True
     public: bool = False
+    writes: bool = False
 
 
 class Options(BaseModel):
@@ -244,6 +247,19 @@ def _names(group: type[Any]) -> Iterator[str]:
         if issubclass(base, BaseModel):
             yield from _names(base)
     yield from (name for name in inspect.get_annotations(group) if name in group.model_fields)
+
+
+def named_paths(*groups: BaseModel) -> tuple[list[Path], list[Path]]:
+    """The files and folders that settings name: those that are read, and those that are written (`Option.writes`)."""
+    read: list[Path] = []
+    written: list[Path] = []
+    for group in groups:
+        for name, field in type(group).model_fields.items():
+            value = getattr(group, name)
+            writes = any(isinstance(each, Option) and each.writes for each in field.metadata)
+            paths = value if isinstance(value, tuple) else (value,)
+            (written if writes else read).extend(path for path in paths if isinstance(path, Path))
+    return read, written
 
 
 def flags(name: str, option: Option) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from atdp_cli.accounting.run import with_delta
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.files.atomic_write import atomic_write, check_new
+from atdp_cli.files.atomic_write import atomic_write, check_apart, check_new
 from atdp_cli.files.documents import file_sha256, software, timestamp
 from atdp_cli.model.folder import base_of, check_folder, is_adapter, weight_files
 from atdp_cli.model.hashes import ledger_beside, seal_of, verified_ledger
@@ -39,6 +39,7 @@ def adopt_model(
     """
     check_folder(model)
     target = model / LEDGER_FILE
+    check_apart(paths, [target])
     check_new(target, force=force)
     if target.exists():
         _check_undeclared(model)

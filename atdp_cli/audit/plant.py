@@ -27,7 +27,7 @@ from atdp_cli.audit.verdict import DEFAULT_LIMITS
 from atdp_cli.corpus.record import read_records
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import Notify, RecordsRead, ignore
-from atdp_cli.files.atomic_write import atomic_write, check_new, same_file
+from atdp_cli.files.atomic_write import atomic_write, check_new
 from atdp_cli.files.corpus_file import check_readable, check_regular, check_same_kind, kind_of, read_lines
 from atdp_cli.model.chat import load_chat_template, without_ends
 from atdp_cli.model.folder import check_folder
@@ -223,8 +223,6 @@ def plant_canaries(
         UsageError: A file would be overwritten, or a number is out of range.
         InputError: The corpus or the tokenizer cannot be used.
     """
-    if same_file(output, manifest):
-        raise UsageError("The corpus and the manifest would be one file.", "Give --manifest another name.")
     for path in (output, manifest):
         check_new(path, force=force)
     check_same_kind(corpus, output)

@@ -52,7 +52,7 @@ def audit_canary_command(
     request = request.replace(models=_folders(models, console))
     make_executor(request.run_on, 1)
     baseline = None if writing.baseline is None else read_baseline(writing.baseline)
-    writing.check()
+    writing.check(request)
     canaries = prepare_audit(request)
     with progress(console, saying.progress) as notify:
         console.print(_task(request.models, canaries), soft_wrap=True)

@@ -34,7 +34,7 @@ class MapOutputOptions(CiOptions):
     not know, more memorised records, or more texts that greedy decoding says. Needs --max-memorised. Models are known
     by their paths as given."""
 
-    output: Annotated[Path | None, Option(OUTPUT, main=True, flags=("--output", "-o"))] = None
+    output: Annotated[Path | None, Option(OUTPUT, main=True, flags=("--output", "-o"), writes=True)] = None
     """Write the map of one model: a spans file with every place, its scores and p-value, and no text. It is what
     harden --extra-spans takes."""
 
@@ -73,8 +73,7 @@ class MapOutputOptions(CiOptions):
         if self.output is not None and len(request.models) > 1:
             raise UsageError("-o takes the map of one model.", "Map the models one by one, or use --json.")
         page = self.page(request.data)
-        inside = page if page is not None and page.parent.exists() else None
-        self.check(self.output, inside)
+        self.check(request, *((page,) if page is not None and page.parent.exists() else ()))
         if self.baseline is not None and request.max_memorised is None:
             raise UsageError("--baseline says what may fail, and nothing can without a limit.", "Add --max-memorised.")
 

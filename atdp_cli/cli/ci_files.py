@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 from atdp_cli.cli.escape import escaped_json, escaped_lines, escaped_marks
 from atdp_cli.cli.exit import write_error, write_safe
 from atdp_cli.detection.options import ReplacingOptions
-from atdp_cli.errors import UsageError
-from atdp_cli.settings import OUTPUT, Option
+from atdp_cli.model.folder import with_bases
+from atdp_cli.settings import OUTPUT, Option, Options, named_paths
 
 if TYPE_CHECKING:
     from atdp_cli.audit.results import AnyAudit
@@ -20,31 +20,31 @@ if TYPE_CHECKING:
 class CiOptions(ReplacingOptions):
     """The files to write for CI. They hold neither secret nor text."""
 
-    junit: Annotated[Path | None, Option(OUTPUT, main=True)] = None
+    junit: Annotated[Path | None, Option(OUTPUT, main=True, writes=True)] = None
     """Write JUnit XML: a suite a model, a case a canary or memorised text and one for the verdict."""
 
-    sarif: Annotated[Path | None, Option(OUTPUT, main=True)] = None
+    sarif: Annotated[Path | None, Option(OUTPUT, main=True, writes=True)] = None
     """Write SARIF 2.1.0; its locations are lines of the manifest, or of --data where that is plain text."""
 
-    write_baseline: Annotated[Path | None, Option(OUTPUT, main=True)] = None
+    write_baseline: Annotated[Path | None, Option(OUTPUT, main=True, writes=True)] = None
     """Record what was found, for --baseline in later runs."""
 
-    def check(self, *others: Path | None) -> None:
-        """Refuse output files that exist or are the same, before anything is scored.
+    def check(self, request: Options, *others: Path) -> None:
+        """Refuse, before anything is scored, to write over what is there or is read, or two files as one.
 
         Args:
-            others: Files that the command writes beside these.
+            request: What is read beside the baseline.
+            others: Files that the command writes beside those that are named here.
 
         Raises:
-            UsageError: A file exists, or two are the same.
+            UsageError: A file exists or is read, or two are the same.
             InputError: A folder does not exist.
         """
-        from atdp_cli.files.atomic_write import check_new, real_path
+        from atdp_cli.files.atomic_write import check_apart, check_new
 
-        given = [path for path in (self.junit, self.sarif, self.write_baseline, *others) if path is not None]
-        if len({real_path(path) for path in given}) < len(given):
-            raise UsageError("Two of the files to write are the same.", "Give each a file of its own.")
-        for path in given:
+        read, written = named_paths(request, self)
+        check_apart(with_bases(read), (*written, *others))
+        for path in (*written, *others):
             check_new(path, force=self.force)
 
 

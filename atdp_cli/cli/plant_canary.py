@@ -10,7 +10,8 @@ from atdp_cli.cli.help import OutputOptions
 from atdp_cli.cli.json_lines import ProgressOption
 from atdp_cli.detection.options import ChatTemplateOptions, ReplacingOptions, TextFieldOptions
 from atdp_cli.errors import UsageError
-from atdp_cli.settings import OUTPUT, Option, Options
+from atdp_cli.files.atomic_write import check_apart
+from atdp_cli.settings import OUTPUT, Option, Options, named_paths
 
 if TYPE_CHECKING:
     from atdp_cli.audit.plant import Canaries, Reach
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
 class PlantOptions(Options):
     """The canaries to plant, and the files to write."""
 
-    output: Annotated[Path, Option(OUTPUT, flags=("--output", "-o"))]
+    output: Annotated[Path, Option(OUTPUT, flags=("--output", "-o"), writes=True)]
     """The planted corpus."""
 
-    manifest: Annotated[Path, Option(OUTPUT)]
+    manifest: Annotated[Path, Option(OUTPUT, writes=True)]
     """Where to write the secrets. Keep this file private."""
 
     tokenizer: Annotated[Path, Option()]
@@ -66,8 +67,12 @@ def plant_canary_command(
     printing: OutputOptions,
 ) -> None:
     """Plant canaries: secrets drawn at random, each in records of its own, listed in a manifest."""
+    from atdp_cli.audit.canary import choice_files
     from atdp_cli.audit.plant import plant_canaries, reach_of
 
+    read, written = named_paths(options)
+    choices = () if options.again is not None else map(Path, choice_files(options.template or ""))
+    check_apart((corpus, *read, *choices), written)
     canaries = _canaries(corpus, options, reading, chat)
     output, manifest = options.output, options.manifest
     console = stderr_console(quiet=printing.quiet)

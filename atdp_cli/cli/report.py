@@ -12,10 +12,10 @@ from atdp_cli.cli.escape import escaped_json
 from atdp_cli.cli.help import JsonOptions
 from atdp_cli.detection.options import ReplacingOptions
 from atdp_cli.errors import UsageError
-from atdp_cli.files.atomic_write import atomic_write, check_new
+from atdp_cli.files.atomic_write import atomic_write, check_apart, check_new
 from atdp_cli.files.corpus_file import STANDARD_OUTPUT
 from atdp_cli.reporting.request import ReportRequest, report
-from atdp_cli.settings import OUTPUT, Option, Options
+from atdp_cli.settings import OUTPUT, Option, Options, named_paths
 
 if TYPE_CHECKING:
     from atdp_cli.reporting.compare import Report
@@ -51,7 +51,7 @@ class ReportCommandOptions(Options):
     verify: Annotated[bool, Option()] = False
     """Compare OUT's reports with its ledger, its files and, with --audit, the audits. Write nothing."""
 
-    output: Annotated[Path | None, Option(OUTPUT, flags=("--output", "-o"))] = None
+    output: Annotated[Path | None, Option(OUTPUT, flags=("--output", "-o"), writes=True)] = None
     """File to write, or - for standard output. Default: -."""
 
 
@@ -76,6 +76,7 @@ def report_command(
             ReportFormat.MARKDOWN: options.markdown,
         }
     )
+    check_apart(*named_paths(request, options))
     _check(form, compare, output, force=replacing.force)
     if options.verify:
         shown = (form, compare, request.map, request.name)

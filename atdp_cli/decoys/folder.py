@@ -8,7 +8,7 @@ from pathlib import Path
 
 from atdp_cli.errors import InputError, RunError, UsageError
 from atdp_cli.files.atomic_write import sync_folder, sync_tree
-from atdp_cli.files.corpus_file import STANDARD_OUTPUT, compression_of, kind_of
+from atdp_cli.files.corpus_file import compression_of, kind_of
 from atdp_cli.files.private import LOCK_FILE, PARTIAL, PRIVATE, beside, check_free, locked, make_private
 from atdp_cli.hardening.corpus_key import CORPUS_KEY_FILE, write_corpus_key
 from atdp_cli.privacy.ledger import LEDGER_FILE, read_ledger
@@ -24,8 +24,6 @@ def check_copies(output: Path, *, force: bool) -> None:
         UsageError: Something is there already, or another process is at work there.
         InputError: The folder above is missing or read-only.
     """
-    if not output.name or output == STANDARD_OUTPUT:
-        raise UsageError(f"-o {output} names no new folder.", "Choose another folder with -o.")
     parent, private, partial = output.parent, beside(output, PRIVATE), beside(output, PARTIAL)
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise InputError(f"{parent} is no folder that can be written to.", "Choose another -o.")

@@ -10,7 +10,7 @@ from pydantic import PositiveFloat, PositiveInt
 from atdp_cli.corpus.record import select_records
 from atdp_cli.decoys.folder import check_copies
 from atdp_cli.detection.crosscheck.request import check_crosscheck
-from atdp_cli.detection.detector import Detector, check_detector, flags_of, make_detector
+from atdp_cli.detection.detector import Detector, check_detector, detector_files, flags_of, make_detector
 from atdp_cli.detection.options import (
     DetectionOptions,
     ExecutorOptions,
@@ -21,8 +21,9 @@ from atdp_cli.detection.options import (
 from atdp_cli.detection.run import CorpusSource, corpus_source
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify, ignore
-from atdp_cli.files.atomic_write import real_path
+from atdp_cli.files.atomic_write import check_apart
 from atdp_cli.files.corpus_file import is_stream, raise_error
+from atdp_cli.files.private import folders_of
 from atdp_cli.hardening.corpus_key import corpus_key
 from atdp_cli.hardening.request import EPSILON
 from atdp_cli.privacy.guarantee import guarantees
@@ -30,7 +31,7 @@ from atdp_cli.privacy.ledger import DecoyedText, GaussianRelease, Ledger
 from atdp_cli.privacy.relation import STABLE_TIERS, Relation, commitment
 from atdp_cli.privacy.scope import Guarantee
 from atdp_cli.replacement.equality import DecoyEquality
-from atdp_cli.settings import OUTPUT, Option
+from atdp_cli.settings import OUTPUT, Option, named_paths
 from atdp_cli.training.options import PRIVACY, DeltaOptions, SeedOptions
 from atdp_cli.training.plan import CorpusFacts, Plan, make_plan
 from atdp_cli.training.recipe import RECIPES, Recipe, Train
@@ -56,7 +57,7 @@ class DecoyOptions(
 ):
     """The options of `atdp decoy`."""
 
-    output: Annotated[Path, Option(OUTPUT, flags=("--output", "-o"))]
+    output: Annotated[Path, Option(OUTPUT, flags=("--output", "-o"), writes=True)]
     """Folder to write: epoch-1 and so on, each the whole corpus in its format, and privacy_ledger.json. The key by
     which the ledger commits to the corpus is in OUT.private/."""
 
@@ -184,8 +185,8 @@ def _check(request: DecoyRequest, detector: Detector) -> None:
         raise UsageError("--recipe decoys releases nothing, so --target-epsilon has no noise.", "Leave one out.")
     if is_stream(request.corpus):
         raise UsageError("Standard input cannot be given decoys: it is read more than once.", "Give a file.")
-    if real_path(request.corpus).is_relative_to(real_path(request.output)):
-        raise UsageError("The corpus lies in the folder to write.", "Choose another folder with -o.")
+    read, _ = named_paths(request)
+    check_apart((*read, *detector_files(detector)), folders_of(request.output))
     if request.spans is None and detector.tier.value not in STABLE_TIERS:
         raise UsageError(
             f"Decoys stand for entities; --tier {detector.tier.value} flags more.",

@@ -197,6 +197,16 @@ def check_detector(detector: Detector) -> None:
         detector.ner.check()
 
 
+def detector_files(detector: Detector) -> Iterator[Path]:
+    """The files and folders that the file of --detector names."""
+    if detector.pipeline is not None and Path(detector.pipeline).exists():
+        yield Path(detector.pipeline)
+    if detector.ner is not None and detector.ner.folder is not None:
+        yield detector.ner.folder
+    if detector.crosscheck is not None and detector.crosscheck.key_file is not None:
+        yield detector.crosscheck.key_file
+
+
 def detector_pipeline(detector: Detector, pipeline: Any) -> Any:
     """Put the detector's entity finder into a spaCy pipeline, for `run_detector`.
 

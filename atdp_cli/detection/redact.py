@@ -12,6 +12,7 @@ from atdp_cli.detection.crosscheck.request import check_crosscheck
 from atdp_cli.detection.detector import (
     Detector,
     check_detector,
+    detector_files,
     make_detector,
 )
 from atdp_cli.detection.options import (
@@ -26,17 +27,17 @@ from atdp_cli.detection.run import CorpusSource, corpus_source, count_skipped, n
 from atdp_cli.detection.span_file import read_spans
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify, ignore
-from atdp_cli.files.atomic_write import check_new, same_file
+from atdp_cli.files.atomic_write import check_apart, check_new
 from atdp_cli.files.corpus_file import Writable
 from atdp_cli.replacement.edits import edits
 from atdp_cli.replacement.placeholders import Masking, Style, fresh_masking, read_or_create_key
-from atdp_cli.settings import OUTPUT, Option
+from atdp_cli.settings import OUTPUT, Option, named_paths
 
 
 class RedactOptions(DetectionOptions, ExecutorOptions, ReadingOptions, SpanFileOptions, ReplacingOptions):
     """The options of `atdp redact`."""
 
-    output: Annotated[Path, Option(OUTPUT, main=True, flags=("--output", "-o"))]
+    output: Annotated[Path, Option(OUTPUT, main=True, flags=("--output", "-o"), writes=True)]
     """The redacted corpus, in the same format; - for standard output, escaped where that is a terminal."""
 
     style: Annotated[Style, Option(OUTPUT, main=True, metavar="STYLE")] = Style.LABEL
@@ -66,18 +67,20 @@ def redact(request: RedactRequest, notify: Notify = ignore, stream: Writable | N
         stream: Where it is written, in place of the file.
 
     Raises:
-        UsageError: The output exists, or there is a key without pseudonyms or in the place of the output.
+        UsageError: The output exists or is one of the files that are read, or there is a key without pseudonyms.
         InputError: The corpus, the spans or the key cannot be used.
     """
     corpus = corpus_source(request, request.corpus)
     detector = make_detector(request, request.corpus, run_on=request.run_on)
+    read, written = named_paths(request)
+    check_apart((*read, *detector_files(detector)), written)
     output, spans = stream or request.output, request.spans
     if isinstance(output, Path):
         check_new(output, force=request.force)
     check_crosscheck(detector.crosscheck, spans=spans is not None)
     if spans is None:
         check_detector(detector)
-    masking = _masking(request.style, request.pseudonym_key, output)
+    masking = _masking(request.style, request.pseudonym_key)
     counts = no_counts(detector)
 
     def changes(records: Iterator[Record]) -> Iterator[Sequence[Edit]]:
@@ -113,11 +116,9 @@ def spans_of_records(  # noqa: PLR0917 - what a corpus is redacted by
         yield detection.record, at_tier(detection.spans, detector.tier)
 
 
-def _masking(style: Style, pseudonym_key: Path | None, output: Path | Writable) -> Masking:
+def _masking(style: Style, pseudonym_key: Path | None) -> Masking:
     if pseudonym_key is None:
         return fresh_masking(style)
     if style is not Style.PSEUDONYM:
         raise UsageError("--pseudonym-key goes with --style pseudonym.", "Add that style, or leave the key out.")
-    if isinstance(output, Path) and same_file(pseudonym_key, output):
-        raise UsageError("--pseudonym-key and --output name the same file.", "Keep the key elsewhere.")
     return Masking(style, read_or_create_key(pseudonym_key))

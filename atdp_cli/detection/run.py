@@ -18,6 +18,7 @@ from atdp_cli.detection.detect import Detection
 from atdp_cli.detection.detector import (
     Detector,
     check_detector,
+    detector_files,
     detector_pipeline,
     make_detector,
     options_given,
@@ -30,10 +31,10 @@ from atdp_cli.detection.scan import load_pipeline
 from atdp_cli.detection.span_file import spans_line
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify, RecordsRead, ignore
-from atdp_cli.files.atomic_write import atomic_write, check_new, real_path, same_file
+from atdp_cli.files.atomic_write import atomic_write, check_apart, check_new, real_path
 from atdp_cli.files.corpus_file import STANDARD_INPUT, STANDARD_OUTPUT, OnError, is_rereadable, is_stream, raise_error
 from atdp_cli.files.private import private_folder
-from atdp_cli.settings import OUTPUT, Option
+from atdp_cli.settings import OUTPUT, Option, named_paths
 
 REVIEW = "Review"
 
@@ -65,10 +66,10 @@ def corpus_source(options: ReadingOptions, path: Path) -> CorpusSource:
 class DetectOptions(DetectionOptions, ExecutorOptions, ReadingOptions, ReplacingOptions):
     """The options of `atdp detect`."""
 
-    output: Annotated[Path | None, Option(OUTPUT, main=True, flags=("--output", "-o"))] = None
+    output: Annotated[Path | None, Option(OUTPUT, main=True, flags=("--output", "-o"), writes=True)] = None
     """Spans file. Default, and -: standard output."""
 
-    review: Annotated[Path | None, Option(REVIEW, main=True)] = None
+    review: Annotated[Path | None, Option(REVIEW, main=True, writes=True)] = None
     """Also draw sentences for people to review, spans masked, and write them to this file for atdp review."""
 
     review_share: Annotated[float, Field(gt=0, le=1), Option(flag=False)] = 0.01
@@ -105,8 +106,11 @@ def detect(request: DetectRequest, notify: Notify = ignore, write: Write = disca
         raise UsageError("run.review-share goes with --review.", "Name the queue to write, or leave it out.")
     corpus = corpus_source(request, request.corpus)
     detector = make_detector(request, request.corpus, run_on=request.run_on)
+    read, named = named_paths(request)
+    check_apart((*read, *detector_files(detector)), named)
     output = None if request.output == STANDARD_OUTPUT else request.output
-    _check_files(request, corpus, output)
+    for path in filter(None, (output, request.review)):
+        check_new(path, force=request.force)
     check_crosscheck(detector.crosscheck, queue=request.review is not None)
     counts, queued = no_counts(detector), None
     records = select_records(corpus.path, corpus, count_skipped(corpus, counts))
@@ -129,18 +133,6 @@ def detect(request: DetectRequest, notify: Notify = ignore, write: Write = disca
         crosscheck=counts.crosscheck,
         review=queued,
     )
-
-
-def _check_files(request: DetectRequest, corpus: CorpusSource, output: Path | None) -> None:
-    if output is not None:
-        check_new(output, force=request.force)
-    if request.review is None:
-        return
-    if output is not None and same_file(request.review, output):
-        raise UsageError("--review and --output name the same file.", "Write the queue to another file.")
-    check_new(request.review, force=request.force)
-    if same_file(request.review, corpus.path):
-        raise UsageError("--review names the corpus itself.", "Write the queue to another file.")
 
 
 def _written(detections: Iterable[Detection], tier: Tier, write: Write, counts: CorpusCounts) -> Iterator[Detection]:

@@ -5,11 +5,11 @@ import functools
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from atdp_cli.errors import InputError, RunError, UsageError
-from atdp_cli.files.corpus_file import Writable, compressed, compression_of
+from atdp_cli.files.corpus_file import STANDARD_INPUT, STANDARD_OUTPUT, Writable, compressed, compression_of
 
 
 def sync_folder(folder: Path) -> None:
@@ -145,5 +145,57 @@ def real_path(path: Path) -> Path:
 
 
 def same_file(first: Path, second: Path) -> bool:
-    """Whether two paths lead to one place."""
-    return real_path(first) == real_path(second)
+    """Whether two paths lead to one place; hard links of a file do too."""
+    if real_path(first) == real_path(second):
+        return True
+    try:
+        return first.samefile(second)
+    except OSError:
+        return False
+
+
+def check_apart(read: Iterable[Path], written: Iterable[Path]) -> None:
+    """Refuse to overwrite or to remove what is read, however it is spelled or linked, and to write two things as one.
+
+    Args:
+        read: Files, and folders whose files are read with them. A link on the way to one is read too.
+        written: Files, and folders that are replaced with all that lies in them. None need exist, but a link that
+            leads nowhere is refused.
+
+    Raises:
+        UsageError: A path in `read` is one in `written`, or lies in it, or two of the latter are one.
+        InputError: A link in `written` leads nowhere.
+    """
+    targets = [path for path in written if path != STANDARD_OUTPUT]
+    for at, target in enumerate(targets):
+        if target.is_symlink() and not target.exists():
+            raise InputError(f"{target} is a link that leads nowhere.", "Remove it, or choose another name.")
+        if any(same_file(target, other) for other in targets[:at]):
+            raise UsageError(f"{target} is to be written twice.", "Give each output a name of its own.")
+    steps = {step: path for path in read for step in _steps(path)}
+    within = {part: path for step, path in steps.items() for part in (step, *step.parents)}
+    for part, path in within.items():
+        for target in targets:
+            if same_file(target, part):
+                raise UsageError(f"{target} would be replaced, and {path}, which is read, with it.", ELSEWHERE)
+
+
+ELSEWHERE = "Choose another name for what is written."
+
+
+def _steps(path: Path) -> Iterator[Path]:
+    """What is on the way to a path, link by link, and to the files in it where it is a folder."""
+    if path == STANDARD_INPUT:
+        path = Path("/dev/stdin")
+    for each in (path, *(path.iterdir() if path.is_dir() else ())):
+        step = Path.cwd() / each
+        for _ in range(MAX_LINKS):
+            yield step
+            link = next((part for part in reversed((step, *step.parents)) if part.is_symlink()), None)
+            if link is None:
+                break
+            step = link.parent / link.readlink() / step.relative_to(link)
+
+
+MAX_LINKS = 40
+"""As many as Linux follows."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.files.corpus_file import is_stream
+from atdp_cli.files.corpus_file import STANDARD_OUTPUT, is_stream
 from atdp_cli.files.documents import read_whole, timestamp
 
 LOCK_FILE = "lock"
@@ -152,6 +152,17 @@ its limit."""
 def beside(output: Path, suffix: str) -> Path:
     """`OUT` → `OUT.private`, whatever dots OUT has."""
     return output.with_name(output.name + suffix)
+
+
+def folders_of(output: Path) -> tuple[Path, Path, Path]:
+    """The folders that a run replaces: OUT, OUT.private and OUT.partial.
+
+    Raises:
+        UsageError: OUT is no name of a folder.
+    """
+    if not output.name or output == STANDARD_OUTPUT:
+        raise UsageError(f"-o {output} names no new folder.", "Choose another folder with -o.")
+    return output, beside(output, PRIVATE), beside(output, PARTIAL)
 
 
 def private_folder(corpus: Path) -> Path | None:

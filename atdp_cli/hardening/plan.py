@@ -10,8 +10,7 @@ from atdp_cli.corpus.split import Split, load_split
 from atdp_cli.detection.crosscheck.request import check_crosscheck
 from atdp_cli.detection.detector import flags_of
 from atdp_cli.errors import BudgetError, InputError, UsageError
-from atdp_cli.files.atomic_write import same_file
-from atdp_cli.files.corpus_file import STANDARD_INPUT, STANDARD_OUTPUT
+from atdp_cli.files.corpus_file import STANDARD_INPUT
 from atdp_cli.files.documents import file_sha256
 from atdp_cli.hardening.corpus_key import corpus_commitment, corpus_key, history_of, reference_past
 from atdp_cli.hardening.request import SettledRequest
@@ -209,10 +208,6 @@ def _check_paths(request: SettledRequest) -> None:
     for path in filter(None, named):
         if not path.is_file():
             raise InputError(f"{path} is no file.", "Check the path.")
-    if not request.output.name or request.output == STANDARD_OUTPUT:
-        raise UsageError(f"-o {request.output} names no new folder.", "Choose another folder with -o.")
-    if same_file(request.output, request.model):
-        raise UsageError("The output is the model itself.", "Choose another folder with -o.")
 
 
 def _check_decoys(request: SettledRequest) -> None:

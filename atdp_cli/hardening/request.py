@@ -5,18 +5,20 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from atdp_cli.corpus.spans import Tier
-from atdp_cli.detection.detector import Detector, make_detector
+from atdp_cli.detection.detector import Detector, detector_files, make_detector
 from atdp_cli.detection.options import DetectionOptions
 from atdp_cli.detection.settings import read_detector
 from atdp_cli.errors import UsageError
-from atdp_cli.model.folder import check_folder, hidden_width
+from atdp_cli.files.atomic_write import check_apart
+from atdp_cli.files.private import folders_of
+from atdp_cli.model.folder import check_folder, hidden_width, with_bases
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.ledger import LEDGER_FILE, private_events, read_ledger
-from atdp_cli.settings import Option, declared, flags
+from atdp_cli.settings import Option, declared, flags, named_paths
 from atdp_cli.training.options import STAGE_OPTIONS, RecipeOptions, StageOptions, TrainingRunOptions
 from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks
 from atdp_cli.training.recipe import Recipe, parse_recipe, tunable
-from atdp_cli.training.recipe_file import load_recipe
+from atdp_cli.training.recipe_file import SUFFIX, load_recipe
 from atdp_cli.training.search import Effort
 from atdp_cli.training.stage_options import apply_settings, has_option, parse_setting, stage_setting
 
@@ -128,12 +130,20 @@ def settle(
             "command_without_paths": command_without_paths,
         }
     )
+    _check_apart(asked, request)
     if default:
         request = with_tune(start_from_reference(request))
         if asked.target_epsilon is None and not _sets(asked, "release-noise"):
             request = with_budget(request)
     tuned = request.tune is not None and tunable(request.recipe)
     return with_learning_rate(request) if (default or tuned) and not request.fixed_rate else request
+
+
+def _check_apart(asked: HardenRequest, request: SettledRequest) -> None:
+    """Refuse to replace a folder in which something lies that the run reads."""
+    read, _ = named_paths(asked)
+    recipe = [Path(asked.recipe)] if asked.recipe is not None and asked.recipe.lower().endswith(SUFFIX) else []
+    check_apart((*with_bases(read), *recipe, *detector_files(request.detector)), folders_of(request.output))
 
 
 def _check_default(asked: HardenRequest) -> None:

@@ -1,7 +1,8 @@
 """A checkpoint folder, checked before anything of it is loaded. Never imports torch."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,15 @@ def base_of(folder: Path) -> Path:
         f"{folder} adapts the model {name}, which is not at hand.",
         f"Put that model's folder beside the adapter's, or name it in {ADAPTER}.",
     )
+
+
+def with_bases(paths: Iterable[Path]) -> Iterator[Path]:
+    """The paths, and behind each adapter's folder that of its base model, if it is at hand."""
+    for path in paths:
+        yield path
+        with suppress(InputError):
+            if is_adapter(path):
+                yield base_of(path)
 
 
 def tokenizer_folder(folder: Path) -> Path:

@@ -239,7 +239,9 @@ class CheckpointHistoryOptions(Options):
 class WritingOptions(Options):
     """What is written."""
 
-    output: Annotated[Path | None, Option(OUTPUT, main=True, flags=("--output", "-o"), fingerprint=False)] = None
+    output: Annotated[
+        Path | None, Option(OUTPUT, main=True, flags=("--output", "-o"), fingerprint=False, writes=True)
+    ] = None
     """Folder to write. Default: MODEL-hardened."""
 
     save_dtype: Annotated[

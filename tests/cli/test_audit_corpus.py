@@ -171,7 +171,7 @@ def test_held_out_records_that_are_in_the_data_are_noticed(
         ("--data corpus.txt --harden-split --max-memorised 120%", "max-memorised"),
         ("--data corpus.txt --harden-split --set run.holdout-by=user", "run.holdout-by=user"),
         ("--data corpus.txt --harden-split --baseline held.txt", "Add --max-memorised"),
-        ("--data corpus.txt --harden-split --junit a --write-baseline a", "the same"),
+        ("--data corpus.txt --harden-split --junit a --write-baseline a", "written twice"),
     ],
 )
 def test_what_cannot_be_answered_is_refused_in_one_line(

@@ -193,7 +193,7 @@ REFUSED = [
     (("-o", "{out}", "--recipe", "decoys", "--target-epsilon", 2), "--recipe decoys releases nothing"),
     (("-o", "{out}/deeper"), "is no folder that can be written to"),
     (("-o", "-"), "names no new folder"),
-    (("-o", "{here}", "--force"), "The corpus lies in the folder to write"),
+    (("-o", "{here}", "--force"), "would be replaced"),
 ]
 
 
@@ -212,7 +212,7 @@ def test_standard_input_and_a_corpus_in_the_folder_are_refused(atdp: Atdp, mail:
     assert "it is read more than once" in atdp("decoy", "-", "-o", tmp_path / "out").err
     assert atdp("decoy", mail, "-o", tmp_path / "out", "--epochs", 1, *FLAGS).code == 0
     again = atdp("decoy", tmp_path / "out" / "epoch-1.jsonl", "-o", tmp_path / "out", "--force")
-    assert "The corpus lies in the folder to write" in again.err
+    assert "which is read" in again.err
 
 
 def test_what_is_no_copies_is_never_replaced(atdp: Atdp, mail: Path, tmp_path: Path) -> None:

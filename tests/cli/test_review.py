@@ -99,8 +99,8 @@ def test_detect_refuses_what_cannot_be_queued(atdp: Atdp, corpus: Path, tmp_path
         (["--review", path], "--force"),
         (["--review", tmp_path / "no" / "q"], "is not a folder"),
         (["--review", tmp_path / "new", "--set", "run.review-share=0"], "review-share is 0"),
-        (["--review", tmp_path / "new", "-o", tmp_path / "new"], "the same file"),
-        (["--review", corpus, "--force"], "the corpus itself"),
+        (["--review", tmp_path / "new", "-o", tmp_path / "new"], "written twice"),
+        (["--review", corpus, "--force"], "which is read"),
     ):
         ended = atdp("detect", corpus, *options)
         assert (ended.code, ended.out) == (2, "")

@@ -22,7 +22,7 @@ from atdp_cli.detection.review.queue import (
 )
 from atdp_cli.detection.term_lists import add_line, check_list, line_at, literal, take_back, term_line
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.files.atomic_write import real_path
+from atdp_cli.files.atomic_write import check_apart
 from atdp_cli.files.corpus_file import STANDARD_INPUT, check_readable, compression_of, raise_error
 
 
@@ -315,9 +315,7 @@ def open_review(
     beside = lists_beside(path)
     lists = Lists(allow=allow or beside.allow, deny=deny or beside.deny)
     corpora = tuple(data) or tuple(map(Path, queue.header.corpora))
-    files = [real_path(file) for file in (path, lists.allow, lists.deny, *corpora)]
-    if len(set(files)) < len(files):
-        raise UsageError("Queue, corpus, --allow and --deny must not share a file.", "Name another.")
+    check_apart(corpora, (path, lists.allow, lists.deny))
     check_list(lists.allow)
     check_list(lists.deny)
     todo = (at for at, verdict in enumerate(map(_verdict, queue.entries)) if verdict is None)
