@@ -25,7 +25,7 @@ Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 LARGEST_NOISE = 1e9
-"""Of any noise multiplier that is asked for."""
+"""The largest noise multiplier that can be asked for."""
 
 MIN_DELTA = 1e-100
 
@@ -46,7 +46,7 @@ _FORMS = _RANGES | {
     "bool_parsing": "true or false",
     "literal_error": "{expected}",
 }
-"""What to give instead, by pydantic's name of the error."""
+"""The values to give instead, by pydantic's name of the error."""
 
 _T = TypeVar("_T")
 
@@ -74,7 +74,7 @@ def validated(cls: type[_T]) -> type[_T]:
 
 
 def contradiction(problem: str, remedy: str) -> PydanticCustomError:
-    """What `__post_init__` of a `validated` class raises where its fields do not go together."""
+    """The error that `__post_init__` of a `validated` class raises where its fields do not go together."""
     return PydanticCustomError(CONTRADICTION, "{problem}", {"problem": problem, "remedy": remedy})
 
 
@@ -111,7 +111,7 @@ def setting_error(details: Sequence[ErrorDetails], where: str, name: str) -> Usa
 
 
 def allowed_values(details: Sequence[ErrorDetails]) -> str:
-    """What to give instead of a value that pydantic refused."""
+    """Describe the values to give instead of one that pydantic refused."""
     forms = [_FORMS.get(each["type"], "{msg}").format(msg=each["msg"], **each.get("ctx", {})) for each in details]
     return ", or ".join(dict.fromkeys(forms))
 
@@ -135,7 +135,7 @@ def require_at_most(name: str, value: float, most: float) -> None:
 
 
 def require_noise(name: str, value: float) -> None:
-    """Refuse what is no noise multiplier: a number above 0 and at most `LARGEST_NOISE`."""
+    """Refuse a noise multiplier that is not above 0 and at most `LARGEST_NOISE`."""
     require_positive(name, value)
     require_at_most(name, value, LARGEST_NOISE)
 
@@ -160,7 +160,7 @@ def _shown(value: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Option:
-    """What a field says of itself beside its type, bounds, default and description.
+    """The properties of an option beside its type, bounds, default and description.
 
     Each is equal to itself alone, so that a field that is made from another can be told from a second declaration.
 
@@ -223,11 +223,11 @@ class Options(BaseModel):
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
     def replace(self, **changes: Any) -> Self:
-        """The same with other values, checked like the first ones."""
+        """Copy with other values, checked like the first ones."""
         return type(self)(**{name: getattr(self, name) for name in self.model_fields_set} | changes)
 
     def fill(self, values: Mapping[str, Any]) -> Self:
-        """The same with those of the values that belong to it and were not given."""
+        """Copy with the values for fields that were not given; values of other groups are ignored."""
         missing = type(self).model_fields.keys() - self.model_fields_set
         return self.replace(**{name: values[name] for name in missing if name in values})
 
@@ -268,7 +268,7 @@ def flags(name: str, option: Option) -> tuple[str, ...]:
 
 
 RUN = "run."
-"""What the key of a setting without a flag begins with after `--set`."""
+"""The prefix of a setting without a flag after `--set`."""
 
 
 class RunSettings(Options):
@@ -284,18 +284,18 @@ DATA, DETECTION, OUTPUT, RUNNING = "Data", "Detection", "Output", "Running"
 
 
 class DeviceOptions(Options):
-    """Where the arithmetic is done."""
+    """The device that computes."""
 
     device: Annotated[Literal["auto", "cpu", "cuda"], Option(RUNNING, fingerprint=False)] = "auto"
     """auto takes the GPU where there is one."""
 
 
 class ThreadOptions(Options):
-    """How many threads compute."""
+    """The number of threads that compute."""
 
     threads: Annotated[PositiveInt | None, Option(flag=False, fingerprint=False)] = None
     """Threads for the arithmetic. Default: as torch chooses; one to harden under 10 million parameters."""
 
 
 class ComputeOptions(ThreadOptions, DeviceOptions):
-    """Both."""
+    """The device and the threads that compute."""

@@ -83,7 +83,9 @@ def _try_patterns(base: PreTrainedModel, folder: Path) -> None:
 
 
 def _expressions(value: Any) -> list[str]:
-    """What is more than a name in a setting: a text is one pattern, a list has some, an object's keys are some."""
+    """The expressions in a setting, which are more than names: a text is one pattern, a list has some, an object's keys
+    are some.
+    """
     texts = [value] if isinstance(value, str) else map(str, value or ())
     return [text for text in texts if not _PLAIN.fullmatch(text)]
 

@@ -39,7 +39,7 @@ _DAYS = {"%d %b %Y": "26 Jul 2024", "%Y-%m-%d": "2024-07-26"}
 _SAME_DAY = (
     f"{{% macro strftime_now(format) %}}{{{{ {_DAYS}.get(format, '26 July 2024') }}}}{{% endmacro %}}{{{{ '' }}}}"
 )
-"""Begins a template that asks for the date: it is told the same on every day, or no two runs would read alike."""
+"""A prefix of a template that asks for the date: it is told the same on every day, or no two runs would read alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class ChatTemplate:
 
 
 def load_chat_template(tokenizer: "PreTrainedTokenizerFast", name: str | None = None) -> ChatTemplate:
-    """The chat template of a tokenizer, once it was tried.
+    """The chat template of a tokenizer, after its check.
 
     Args:
         name: Of one of several; None for the only one, or that named default.
@@ -230,7 +230,7 @@ def in_contents(rendered: Rendered, starts: Sequence[int], place: Range) -> Rang
 
 
 def _standing(text: str, place: int, content: str, piece: str) -> tuple[int, int] | None:
-    """How many characters of a content are taken off its beginning, and where the rest ends, before the piece."""
+    """The number of characters that are taken off a content's beginning, and where the rest ends, before the piece."""
     skipped = len(content) - len(content.lstrip())
     for start, kept in ((0, content), (skipped, content.strip()), (0, content.rstrip()), (skipped, content.lstrip())):
         end = place + len(kept)
@@ -270,7 +270,7 @@ def _skeleton(chat: ChatTemplate, form: tuple[Message, ...]) -> _Skeleton:
 
 
 def _closing(chat: ChatTemplate, form: tuple[Message, ...], turn: int, piece: str) -> str:
-    """What ends a turn: the beginning of the piece behind it that is there without the later messages too."""
+    """The text that ends a turn: the beginning of the piece behind it that is there without the later messages too."""
     try:
         alone = _rendered(chat, form[: turn + 1])
     except InputError:
@@ -282,7 +282,7 @@ def _closing(chat: ChatTemplate, form: tuple[Message, ...], turn: int, piece: st
 
 
 def chat_template_for(split: Split, tokenizer: "PreTrainedTokenizerFast", name: str | None) -> ChatTemplate | None:
-    """What renders the conversations of a corpus; None where it has none.
+    """The chat template for the conversations of a corpus; None if it has none.
 
     Args:
         name: As for `load_chat_template`, which says what it raises.
@@ -305,7 +305,7 @@ def render_record(chat: ChatTemplate, record: Record) -> Rendered:
 
 
 def as_read(flagged: FlaggedRecord, chat: ChatTemplate | None) -> tuple[str, Sequence[Span]]:
-    """The text that a model reads, of a conversation the rendered one, and where the spans are there."""
+    """The text that a model reads, rendered if it is a conversation, with the spans at their places there."""
     if chat is None or not flagged.record.turns:
         return flagged.record.text, flagged.spans
     rendered, starts = render_record(chat, flagged.record), [turn.start for turn in flagged.record.turns]

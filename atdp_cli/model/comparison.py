@@ -1,4 +1,4 @@
-"""Whether a loaded model has the parameters of the files that were checked."""
+"""A check that a loaded model has the parameters of the files that were checked."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack

@@ -23,7 +23,7 @@ GPU_BLOCK = 1 << 24
 """Numbers that a GPU handles at a time: starting an operation there takes as long as a million numbers."""
 
 DEVICES = ("auto", "cpu", "cuda")
-"""Without Apple's GPUs, which lack the double precision of norms and noise."""
+"""The devices by name, without Apple's GPUs, which lack the double precision of norms and noise."""
 
 
 def find_device(name: str) -> torch.device:

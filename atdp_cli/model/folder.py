@@ -53,7 +53,7 @@ QUANTISED = "quantization_config"
 """The setting that says how weights are quantised."""
 
 AUDITED_METHODS = frozenset({"torchao"})
-"""What quantised weights that can be audited are quantised by."""
+"""The quantisation methods of weights that can be audited."""
 
 
 def check_folder(folder: Path, *, audited: bool = False) -> None:

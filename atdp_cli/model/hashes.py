@@ -23,7 +23,7 @@ def seal_of(folder: Path, sha256: Callable[[Path], str] = file_sha256) -> dict[s
 
 
 def _base_files(folder: Path) -> dict[str, Path]:
-    """Those of an adapter's base, under the names that they have in a seal."""
+    """The files of an adapter's base, under the names that they have in a seal."""
     if not is_adapter(folder):
         return {}
     base = base_of(folder)

@@ -41,7 +41,7 @@ READ = frozenset(
 """The settings of a model that transformers takes from a file."""
 
 WITHOUT_EFFECT = ("general.", "tokenizer.", "GGUF.", "quantize.")
-"""Where settings begin that change no number: the tokenizer is read from tokenizer.json."""
+"""The beginnings of settings that change no number: the tokenizer is read from tokenizer.json."""
 
 
 def load_gguf(file: Path) -> PreTrainedModel:
@@ -75,7 +75,7 @@ def load_gguf(file: Path) -> PreTrainedModel:
 
 
 def _stored_digests(file: Path) -> set[str]:
-    """Of every tensor of the file."""
+    """The digest of every tensor of the file."""
     try:
         from gguf import GGUFReader, dequantize
     except ImportError as error:
@@ -107,7 +107,7 @@ def _digests(tensors: Iterable[Any], dequantize: Any) -> Iterable[str]:
 
 
 def _digest(numbers: npt.NDArray[np.float32]) -> str:
-    """Of a tensor's numbers, whatever their order."""
+    """A digest of a tensor's numbers, whatever their order."""
     # 0 and -0 compare alike, and their order would be left to chance.
     ordered = np.sort(np.asarray(numbers, dtype=np.float32) + np.float32(0), axis=None)
     return hashlib.sha256(ordered.tobytes()).hexdigest()
@@ -201,7 +201,7 @@ def _settings(folder: Path, name: str, text: str) -> dict[str, Any]:
 
 
 def _parts(folder: Path, name: str, settings: Mapping[str, Any]) -> dict[str, str]:
-    """The tensors of a parameter, by what they are.
+    """The tensors of a parameter, by their role.
 
     Raises:
         InputError: The layout is none of ours, or activations are rounded or scaled.

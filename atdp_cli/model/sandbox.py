@@ -1,4 +1,4 @@
-"""Patterns and templates of a checkpoint, tried in a process with limits of time and memory: they may never end.
+"""A check of a checkpoint's patterns and templates in a process with limits of time and memory: they may never end.
 
 `ends_in_time` runs this file as a script, which imports nothing of this package. It reads what to try as JSON on
 standard input, and ends with 0 where all was done. What is slow only after words of its own choosing is not found: the
@@ -16,18 +16,18 @@ from itertools import chain
 from typing import Any, Literal
 
 TIMEOUT = {"names": 8.0, "tokenizer": 8.0, "template": 30.0}
-"""Seconds of each kind of trial, on a machine that does other things as well; most take a tenth of it."""
+"""Seconds of each kind of check, on a machine that does other things as well; most take a tenth of it."""
 
 LIMITS = {"names": (2, 1 << 30), "tokenizer": (2, 4 << 30), "template": (5, 4 << 30)}
-"""Processor seconds and bytes of each, imports included."""
+"""Processor seconds and bytes of each kind of check, imports included."""
 
 
 def ends_in_time(kind: Literal["names", "tokenizer", "template"], given: object) -> bool:
-    """Whether a trial ends well within its limits.
+    """Whether a check ends well within its limits.
 
     Args:
         kind: Of an adapter's patterns, a tokenizer's, or a chat template.
-        given: What the trial reads, as JSON.
+        given: The input of the check, as JSON.
     """
     try:
         ended = subprocess.run(  # noqa: S603 - our own file, without a shell
@@ -65,7 +65,7 @@ def _try_names(given: Any) -> None:
 
 
 SHORT, LONG, SLOWEST = 2_000, 50_000, 3
-"""Characters of the texts that all are tried, of those that are tried again, and how many are."""
+"""Characters of the texts that every pattern is tried on, of those for the slowest, and how many the slowest are."""
 
 REPEATED = (
     *("a", "A", "1", " ", "\n", "\t", ".", "-", "_", "'", "é", "日", "\u0301", "#", "/", "\\"),
@@ -98,7 +98,7 @@ def _try_tokenizer(given: Any) -> None:
 
 
 def _own(pattern: str) -> list[str]:
-    """What a pattern itself names: its characters, and its words."""
+    """The texts that a pattern itself names: its characters, and its words."""
     return [*sorted(set(pattern))[:100], *sorted(set(re.findall(r"\w{2,20}", pattern)))[:100]]
 
 
@@ -107,7 +107,7 @@ def _text(part: str, length: int, end: str) -> str:
 
 
 CHARACTERS = 1 << 20
-"""The most that may become of one small conversation."""
+"""The most characters that one small conversation may be rendered to."""
 
 ROLES = (
     *(("user",), ("assistant",), ("system",), ("user", "assistant"), ("system", "user", "assistant", "user")),

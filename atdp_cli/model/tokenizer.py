@@ -33,7 +33,7 @@ KNOWN = frozenset(
         "[0-9][0-9][0-9]",  # Falcon
     }
 )
-"""Published patterns that take no trial: a search with each is linear in the text."""
+"""Published patterns that need no check: a search with each is linear in the text."""
 
 
 def check_tokenizer_files(folder: Path) -> frozenset[str]:
@@ -66,7 +66,7 @@ def check_loaded_tokenizer(folder: Path, backend: Any, tried: frozenset[str]) ->
 
 
 _PARTS = ("normalizer", "pre_tokenizer", "decoder")
-"""What has patterns, and works on text."""
+"""The parts that have patterns, and work on text."""
 
 
 def _state(part: Any) -> Any:
@@ -156,13 +156,13 @@ def save_tokenizer(tokenizer: "PreTrainedTokenizerFast", folder: Path) -> None:
 
 
 def unreadable_tokenizer(tokenizer: object) -> InputError:
-    """What is said of a tokenizer, or of its folder, that the library fails on."""
+    """The error for a tokenizer, or its folder, that the library fails on."""
     return InputError(f"{tokenizer}: the tokenizer cannot be read.", "Save the model's fast tokenizer again.")
 
 
 @contextmanager
 def without_panic(name: object) -> Iterator[None]:
-    """A failure of the Rust library is an `InputError`, and nothing that it says reaches standard error.
+    """Turn a failure of the Rust library into an `InputError`, and keep its words off standard error.
 
     It writes a panic's backtrace there before it raises in Python; while this lasts nobody else's words get there.
 

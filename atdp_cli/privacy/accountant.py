@@ -20,10 +20,11 @@ from atdp_cli.privacy.pld import LOST_TAIL, compose_pld, extended, refuse_thousa
 from atdp_cli.privacy.rng import Floats
 
 ORDERS = (*(1 + tenth / 10 for tenth in range(1, 60)), *range(7, 40), *(round(40 * 1.06**power) for power in range(45)))
-"""From 1.1 to 520."""
+"""The orders of Rényi DP, from 1.1 to 520."""
 
 LARGE_ORDERS = tuple(round(520 * 1.25**power) for power in range(13))
-"""Up to 7,600: for noise multipliers in the hundreds. They take long, so they are tried only where they help."""
+"""Further orders, up to 7,600: for noise multipliers in the hundreds. They take long, so they are tried only where they
+help."""
 
 
 def epsilon_rdp(events: Iterable[PrivateEvent], delta: float, adjacency: Adjacency = "zero-out") -> float:
@@ -140,7 +141,7 @@ def _width(runs: Sequence[EqualSteps]) -> float:
 
 
 def accountant_name(grid: float) -> str:
-    """What to print beside an ε."""
+    """The name to print beside an ε."""
     return f"PLD (dp-accounting {importlib.metadata.version('dp-accounting')}, grid {grid:.3g})"
 
 

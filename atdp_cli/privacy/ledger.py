@@ -24,7 +24,7 @@ LEDGER_FILE = "privacy_ledger.json"
 DIGEST = "digest"
 
 BASE = "base/"
-"""What stands in a seal before the names of the files of an adapter's base."""
+"""The prefix in a seal of the names of an adapter's base files."""
 
 WEIGHTS_SUFFIX = ".safetensors"
 

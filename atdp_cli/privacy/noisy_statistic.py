@@ -252,7 +252,7 @@ def _rounded(count: float, standard_deviation: float) -> float:
 
 
 def _passing(share: float) -> float:
-    """How likely the noise alone reaches the threshold."""
+    """The probability that noise alone reaches the threshold."""
     return -math.expm1(-MADE_UP * share)
 
 

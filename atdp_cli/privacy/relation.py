@@ -34,7 +34,7 @@ class _Frozen(BaseModel):
 
 
 class Flags(_Frozen):
-    """What decides which characters of a record are flagged.
+    """Everything that decides which characters of a record are flagged.
 
     Attributes:
         detector: SHA-256 over the recognisers, the spaCy pipeline, and the code that makes placeholders and decoys;
@@ -105,7 +105,7 @@ def intersect(relations: Sequence[tuple[str, Relation]]) -> Neighbours | str:
 
 
 def _moves(stage: str, relation: Relation) -> str | None:
-    """Why what stands for flagged characters can change with them, as a clause; None where it can't."""
+    """The reason why the replacement of flagged characters can change with them, as a clause; None if it cannot."""
     flags = relation.flags
     if flags is None or relation.shape == "none":
         return f"stage {stage} read flagged characters as they are"

@@ -124,7 +124,7 @@ def selective_neighbours(ledger: Ledger) -> Neighbours | str:
 
 
 def _unprotected(ledger: Ledger) -> str | None:
-    """What looked at flagged characters and has no noise, as a clause; None where nothing did."""
+    """The stage that read flagged characters without noise, as a clause; None if none did."""
     if any(event.text == "raw" for event in _plain(ledger)):
         return "a stage without protection read the raw text"
     return "a stage's learning rate was chosen by values of the records" if is_chosen_on_raw(ledger) else None
@@ -158,7 +158,7 @@ def _unknown(ledger: Ledger) -> str | None:
 
 
 def _plain(ledger: Ledger) -> list[PlainTraining | DecoyedText]:
-    """What read the records without noise."""
+    """The events that read the records without noise."""
     return [event for event in ledger.events if isinstance(event, PlainTraining | DecoyedText)]
 
 

@@ -28,7 +28,7 @@ class _Frozen(BaseModel):
 
 
 class Sampled(_Frozen):
-    """What the sampler used.
+    """The draws that the sampler used.
 
     Attributes:
         records: N, the records of which each had its own draw.
@@ -124,7 +124,7 @@ def ignore_used(used: Used) -> None:
 
 
 class StepTrace(_Frozen):
-    """What a step with noise used, in the order of its use.
+    """The entries of a step with noise, in the order of their use.
 
     Attributes:
         step: Counted from 1 over the whole stage.
@@ -138,7 +138,7 @@ class StepTrace(_Frozen):
 
 
 class ReleaseTrace(_Frozen):
-    """What a release used."""
+    """The entry of a release."""
 
     kind: Literal["release"] = "release"
     stage: str

@@ -31,7 +31,7 @@ SCOPES: dict[Scope, str] = {
     "uncounted": "uncounted",
     "increment": "increment",
 }
-"""What the scopes are called."""
+"""The names of the scopes."""
 
 _COVERED: dict[Scope, str] = {
     "end_to_end": ", for each {unit}",

@@ -51,7 +51,7 @@ Shape = tuple[DecoySlot, ...]
 """All that a decoy depends on, place by place."""
 
 Choose = Callable[[DecoySlot], str]
-"""Draws what stands at a place of more than one choice."""
+"""Draw the text at a place that has more than one choice."""
 
 DIGITS, LOWER, UPPER = tuple(string.digits), tuple(string.ascii_lowercase), tuple(string.ascii_uppercase)
 
@@ -81,10 +81,10 @@ UNFITTED = frozenset({MEMORISED, "USERNAME"})
 not to be learnt either; user names are rarely words of a list."""
 
 MAX_CAPITALS = 3
-"""Longer words in capitals are drawn from the lists."""
+"""The most letters of an abbreviation; longer words in capitals are drawn from the lists."""
 
 MAX_DIGITS = 16
-"""In longer spans the digits are uniform under every label."""
+"""The most digits of a span with fitted digits; in longer spans they are uniform under every label."""
 
 WITHOUT = frozenset({"PRON", "VERB", "SUBJ", "OBJ"})
 """Labels of contextual tiers: words that have no decoys, since a sentence does not live without them."""
@@ -114,12 +114,12 @@ class WordList:
 
 
 def uniformly(draw: Draw) -> Choose:
-    """Every common choice of a place is as likely."""
+    """Draw from the common choices of a place, each with equal probability."""
     return lambda place: place.choices[draw(place.common)]
 
 
 def shape(label: str, surface: str) -> Shape:
-    """What the decoy of a flagged text is drawn from.
+    """The shape of a flagged text, which its decoy is drawn from.
 
     A digit stands for any digit and a letter for any ASCII letter of the same case, where letters without a case and
     combining marks count as lower-case; other characters stay. Under the labels of `WORDS` a word, with its inner
@@ -286,7 +286,7 @@ def lists() -> Mapping[str, WordList]:
 
 
 MORE, KEPT = ", more", "kept"
-"""What ends the name of a section with a list's further words, and begins that of one with words that stay."""
+"""The suffix of a section with a list's further words, and the prefix of one with words that stay."""
 
 NAMED_AFTER = frozenset({"PERSON", "PER", "EMAIL", "USERNAME", MEMORISED})
 """Labels whose values have no words that stay."""
@@ -295,7 +295,7 @@ NAMES = ("given", "family", "places", "organisations")
 
 
 def _joined(own: Sequence[WordList], others: Iterable[WordList]) -> WordList:
-    """The common words of our own lists; and all further ones of theirs, and of the others any."""
+    """The common words of our own lists, all their further words, and any words of the other lists."""
     common = {word.casefold(): word for part in own for word in part.common}
     further = (word for part in (*own, *others) for word in (*part.more, *part.common))
     more = {word.casefold(): word for word in further if word.casefold() not in common}

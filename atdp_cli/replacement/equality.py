@@ -129,7 +129,7 @@ def values_of(label: str, surface: str) -> list[Value]:
 
 
 def _kind(slot: DecoySlot) -> str | None:
-    """What neighbouring places have in common that are one value; None for a place that is one by itself."""
+    """The kind shared by neighbouring places of one value; None for a place that is a value by itself."""
     first = slot.choices[0]
     if len(slot.choices) == 1 or any(len(choice) > 1 for choice in (first, slot.choices[-1])):
         return None
@@ -324,7 +324,8 @@ def _rank(slot: DecoySlot) -> int:
 
 @cache
 def _shared(slots: tuple[DecoySlot, ...]) -> DecoySlot | None:
-    """What places of several kinds are drawn from together: the choices of the first that all have, in its case.
+    """The choices that places of several kinds are drawn from together: the choices of the first that all have, in its
+    case.
 
     They are drawn by the table of the first, or uniformly where one of the places must be uniform. Where fewer than
     `MIN_CHOICES` of them are common in any list, and fewer than one of the places has alone, names are drawn from the

@@ -46,7 +46,7 @@ class Unlisted(NamedTuple):
 
 
 def unlisted(table: str, stands: str) -> Unlisted | None:
-    """What stands at a place of a table, as an item of the domain; None where it is none.
+    """The text at a place of a table, as an item of the domain; None if it is not one.
 
     >>> unlisted("family", "OKONKWO"), unlisted("organisations", "AcmeBrands"), unlisted("family", "Nuñez")
     (Unlisted(table='family', word='Okonkwo'), Unlisted(table='organisations', word='AcmeBrands'), None)
@@ -58,7 +58,7 @@ def unlisted(table: str, stands: str) -> Unlisted | None:
 
 
 def unlisted_share(item: Unlisted) -> float:
-    """The share of the domain that a word is. All of them sum to 1."""
+    """A word's share of the domain. All of them sum to 1."""
     letters = len(item.word)
     spelled = 0.5 / (letters - 1) if item.word[1:].lower() != item.word[1:] else 0.5
     return spelled / (len(lists()) * _LENGTHS * float(len(string.ascii_lowercase)) ** letters)
@@ -82,16 +82,16 @@ def spelled_at(place: DecoySlot, word: str) -> str:
 
 
 LIGHT_VOTE = 0.25
-"""Of digits and abbreviations there are few kinds and many of each; words need a record's votes more."""
+"""The weight of votes for digits and abbreviations: they have few kinds and many of each, and words need votes more."""
 
 UNIFORM_SHARE = 0.03
-"""How often a place is drawn uniformly from its common choices all the same."""
+"""The probability that a place is drawn uniformly from its common choices all the same."""
 
 _RESOLUTION = 2**40
 
 
 class TableShares(NamedTuple):
-    """What the places of a table are drawn by.
+    """The probabilities that the places of a table are drawn by.
 
     Attributes:
         cumulative: For each choice of its places, then for each unlisted word, how many of the last number's outcomes
@@ -104,7 +104,7 @@ class TableShares(NamedTuple):
 
 
 Frequencies = Mapping[str, TableShares]
-"""By table."""
+"""The shares of each table."""
 
 Item = int | Unlisted
 """An item of the tables, or a word that its table does not have."""
@@ -159,7 +159,7 @@ def is_listed(item: Unlisted) -> bool:
 
 
 def frequencies(counts: Mapping[str, Sequence[float]], further: Mapping[Unlisted, float] | None = None) -> Frequencies:
-    """What places are drawn by; a table whose counts are all 0 has nothing.
+    """The shares that places are drawn by; a table whose counts are all 0 has none.
 
     Args:
         counts: Estimates ≥ 0, one a choice for each table.
@@ -177,7 +177,7 @@ def frequencies(counts: Mapping[str, Sequence[float]], further: Mapping[Unlisted
 
 
 def by_frequency(draw: Draw, shares: Frequencies) -> Choose:
-    """Places are drawn by their table's frequencies; those without one uniformly from their common choices.
+    """Draw places by their table's frequencies, and those without one uniformly from their common choices.
 
     A place that may hold only some choices of its table has their frequencies among themselves, and no unlisted words.
     """
@@ -220,12 +220,12 @@ def _restricted(cumulative: Sequence[int], kept: Sequence[int]) -> tuple[int, ..
 
 @cache
 def _index(table: str) -> Mapping[str, int]:
-    """Where each of its choices stands in a table."""
+    """The position of each choice in its table."""
     return {choice.casefold(): at for at, choice in enumerate(choices_of(table))}
 
 
 def choices_of(table: str) -> Choices:
-    """What the items of a table are."""
+    """The choices that the items of a table are."""
     if (words := lists().get(table)) is not None:
         return (*words.common, *words.more)
     return {capitals_table(n): abbreviations(n) for n in range(1, MAX_CAPITALS + 1)}.get(table, DIGITS)

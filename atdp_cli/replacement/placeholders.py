@@ -37,7 +37,7 @@ class Style(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Masking:
-    """What placeholders are made with.
+    """The style and the key of placeholders.
 
     Attributes:
         style: How they look.
@@ -96,7 +96,7 @@ def normalised(surface: str) -> str:
 
 
 def pattern_of(labels: Iterable[str]) -> re.Pattern[str]:
-    """Matches a placeholder of any style with one of these labels."""
+    """A pattern for placeholders of any style with one of these labels."""
     either = "|".join(sorted(map(re.escape, labels)))
     return re.compile(rf"\[(?:{either})(?:_(?:[1-9][0-9]{{0,6}}|[a-z2-7]{{8}}))?\]|<(?:{either})>")
 
@@ -126,7 +126,7 @@ def _last_numbers(text: str, spans: Sequence[Span]) -> Counter[str]:
 
 
 MAX_BYTES = 4096
-"""A longer file is taken for something else than a key."""
+"""The most bytes of a key file; a longer file is taken for something else."""
 
 
 def read_or_create_key(path: Path) -> bytes:

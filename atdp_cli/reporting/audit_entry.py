@@ -8,7 +8,7 @@ from atdp_cli.files.documents import Frozen, Number
 Interval = tuple[float, float]
 
 WEIGHT_SUFFIXES = (".safetensors", ".gguf")
-"""Of the files that hold weights, beside settings and tokenizers."""
+"""The suffixes of files that hold weights, not settings or tokenizers."""
 
 ScoreName = Literal["after", "before", "other"]
 

@@ -20,7 +20,7 @@ MAX_BYTES, MAX_DEPTH = 1 << 16, 20
 """Bytes of front matter that are read, and levels of nesting in it; a model's card has a tenth of both."""
 
 _BAD_VALUES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What PyYAML raises for values such as `!!int ''`."""
+"""The errors that PyYAML raises for values such as `!!int ''`."""
 
 
 def front_matter(path: Path) -> Mapping[str, Any]:
@@ -40,7 +40,7 @@ def front_matter(path: Path) -> Mapping[str, Any]:
 
 
 def _block(path: Path) -> str:
-    """What is between the dashes.
+    """The text between the dashes.
 
     Raises:
         OSError, ValueError: It cannot be read, is none, or is too long.
@@ -53,7 +53,7 @@ def _block(path: Path) -> str:
 
 
 def _check(text: str) -> None:
-    """Refuse what the library would follow without end.
+    """Refuse aliases and deep nesting, which the library would follow without end.
 
     Raises:
         ValueError: It has aliases or too many levels.

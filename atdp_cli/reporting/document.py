@@ -18,7 +18,7 @@ from atdp_cli.reporting.entries import (
 REPORT_FILE, HTML_FILE = "privacy_report.json", "privacy_report.html"
 
 MADE_UP_SENTENCE = "My name is Emma Carter, I live in Berlin, and my order has not arrived yet."
-"""The report shows what each model makes of it token by token."""
+"""The sentence for which the report shows each model's surprise, token by token."""
 
 NOT_COVERED = (
     "Records held out from training, and what was measured on them.",
@@ -32,7 +32,7 @@ NOT_COVERED = (
 )
 
 FLOATING_NOISE = "Attacks on floating-point noise."
-"""Not covered either, where there was noise."""
+"""A limit of the guarantees where there was noise."""
 
 FLOATING_POINT = (
     "The noise of steps is added in floating point, whose rounding can reveal more than the theory, which assumes real "
@@ -46,13 +46,13 @@ CROSSCHECKED = (
     "What the cross-check's language model was sent, and who reads it there; which text is sensitive depends on its "
     "answers."
 )
-"""Not covered either, where a cross-check ran."""
+"""A limit of the guarantees where a cross-check ran."""
 
 REVIEWED = (
     "People's review while the run trained: lists were read anew before each epoch, and what people put on them may "
     "come from any record."
 )
-"""Not covered either, where people reviewed."""
+"""A limit of the guarantees where people reviewed."""
 
 
 class Summary(Frozen):
@@ -126,7 +126,7 @@ class CrossCheckEntry(Frozen):
 
 
 class DetectorEntry(Frozen):
-    """Who marked the sensitive tokens."""
+    """The detector that marked the sensitive tokens."""
 
     tier: str
     pipeline: str | None
@@ -160,7 +160,7 @@ class SamplingEntry(Frozen):
 
 
 class HardwareEntry(Frozen):
-    """What the run computed on; memory in GiB."""
+    """The machine of the run; memory in GiB."""
 
     processor: str
     cores: int
@@ -292,7 +292,7 @@ class PublicReport(Frozen):
 
 
 class StagePrivate(Frozen):
-    """What a stage measured on private text.
+    """The measurements of a stage on private text.
 
     Attributes:
         seconds, processor_seconds: Of the stage without measuring, by the clock and of the processors.

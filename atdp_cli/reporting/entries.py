@@ -49,7 +49,7 @@ class RanksBeforeAfter(Frozen):
 
 
 class MemoryEntry(Frozen):
-    """What a memory map found, without its places.
+    """The findings of a memory map, without its places.
 
     Attributes:
         of: `after` for the model of the report, `before` for the checkpoint that the run started from, `other` else.
@@ -75,7 +75,7 @@ class MemoryEntry(Frozen):
 
 
 class TunedEntry(Frozen):
-    """What trials chose, all of which train on decoyed text.
+    """The choice of trials, all of which train on decoyed text.
 
     Attributes:
         learning_rate: η.

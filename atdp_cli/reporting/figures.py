@@ -11,10 +11,10 @@ from atdp_cli.reporting.dotplot import Mark, dot_plot
 from atdp_cli.reporting.entries import PerplexityEntry
 
 DASHES = ("", "7 4", "2 3")
-"""What tells curves of one chart apart on grey paper."""
+"""The dashes that tell curves of one chart apart on grey paper."""
 
 MODELS: tuple[tuple[ScoreName, bool], ...] = (("after", False), ("before", True))
-"""Which model's exposures are drawn, and whether hollow."""
+"""The models whose exposures are drawn, and whether hollow."""
 
 NARROW = 300
 """Pixels of the axis of exposures."""
@@ -104,7 +104,7 @@ def _audited(report: PublicReport) -> dict[ScoreName, AuditEntry]:
 
 
 def _legend(by_model: Mapping[ScoreName, AuditEntry]) -> tuple[str, str]:
-    """Of the models that were audited alone."""
+    """The legend of the audited models."""
     after, before = (of if of in by_model else "" for of, _ in MODELS)
     return after, before
 

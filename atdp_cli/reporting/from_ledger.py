@@ -79,7 +79,7 @@ def as_entry(entry: type[Entry], figures: "DataclassInstance") -> Entry:
 
 
 def _passes(stage: StageEntry) -> float:
-    """How often a stage reads a record, on average."""
+    """The number of times that a stage reads a record, on average."""
     if stage.text is None:
         return 0.0
     taken = _taken(stage)
@@ -167,7 +167,7 @@ def repeated_steps(ledger: Ledger, stages: Sequence[StageEntry]) -> int:
 
 
 def stated_flags(ledger: Ledger) -> tuple[Flags, ...]:
-    """What the run's stages took as sensitive, each once."""
+    """The flags of the run's stages, each once."""
     relations = (
         event.relation
         for event in ledger.events

@@ -27,7 +27,7 @@ FORMS: dict[str, Callable[[float], str]] = {
     "fixed": lambda value: f"{value:,.2f}",
     "share": lambda value: f"{value:.1%}",
 }
-"""How numbers are shown; those of `epsilon` are never rounded down."""
+"""The formats of numbers; those of `epsilon` are never rounded down."""
 
 
 def render_html(report: PublicReport | PrivateReport) -> str:
@@ -68,7 +68,7 @@ def _weights(report: PublicReport) -> list[tuple[str, str]]:
 
 
 def figure_of(document: dict[str, Any]) -> Callable[[str, str], Markup]:
-    """What shows the number at a path of the JSON, so that no other can stand there.
+    """Make the function that shows the number at a path of the JSON, so that no other can stand there.
 
     `figure("epsilon.pld", "epsilon")` → `<data value="2.998" data-path="epsilon.pld">3.00</data>`.
     """

@@ -11,10 +11,10 @@ from atdp_cli.reporting.html import environment, figure_of
 MAP_PAGE = "memory_map.html"
 
 MAX_TEXTS = 100
-"""Rows of the table of texts, the worst first."""
+"""The most rows of the table of texts, the worst first."""
 
 MAX_RECORDS = 30
-"""Records that are drawn, the densest first."""
+"""The most records that are drawn, the densest first."""
 
 
 class RecordPart(NamedTuple):

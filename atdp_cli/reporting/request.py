@@ -11,7 +11,7 @@ from atdp_cli.settings import Option, Options
 
 
 class ReportRequest(Options):
-    """Which report to read, and what to put into it before.
+    """The report to read, and the files to put into it first.
 
         report(ReportRequest(folder="hardened", audit="audit.json"))
 

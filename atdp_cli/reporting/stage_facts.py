@@ -59,6 +59,6 @@ def stated_guarantees(report: PublicReport) -> tuple[tuple[int, GuaranteeEntry],
 
 
 def accountant_of(report: PublicReport, guarantee: GuaranteeEntry) -> str | None:
-    """What gave an ε: an accountant, or that it is exact; None where nothing had to, as with an infinite one."""
+    """The accountant that gave an ε, or that it is exact; None where nothing had to, as with an infinite one."""
     computed = report.epsilon is not None or guarantee.delta == 0
     return guarantee.accountant if computed and guarantee.epsilon not in (None, math.inf) else None

@@ -41,7 +41,7 @@ UNVERIFIED = (
 """Fields of the public report that neither the ledger, nor a sealed file, nor an audit says again."""
 
 ROUNDING = 1e-9
-"""Relative: another processor may compute another last digit of an ε."""
+"""The largest relative difference: another processor may compute another last digit of an ε."""
 
 LONGEST = 60
 """Characters of a value that a difference shows."""
@@ -63,7 +63,7 @@ class Mismatch:
 
 
 def verify(folder: Path, audits: Path | None = None) -> tuple[Mismatch, ...]:
-    """Where the report of a model's folder differs from what its ledger, its files and its audits give.
+    """Compare the report of a model's folder with its ledger, its files and its audits.
 
     The private folder beside it is compared where there is one. Nothing here is a signature: whoever writes ledger,
     report and audits anew, all of them, is not noticed.

@@ -40,7 +40,7 @@ def audit_sentence(audits: Sequence[AuditEntry]) -> str:
 
 
 def _attached(audits: Sequence[AuditEntry]) -> str:
-    """How other models fared, such as quantised versions of this one."""
+    """The verdicts on other models, such as quantised versions of this one."""
     others = [str(audit.verdict) for audit in audits if audit.of == "other"]
     if not others:
         return ""

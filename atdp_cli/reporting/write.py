@@ -38,7 +38,7 @@ from atdp_cli.reporting.wording import audit_sentence
 CARD_FILE = "README.md"
 
 LONGEST_NAME = 80
-"""Characters of a model's name."""
+"""The most characters of a model's name."""
 
 
 def write_reports(folder: Path, private_folder: Path, public: PublicReport, private: PrivateReport | None) -> None:
@@ -241,7 +241,7 @@ def _entry(audit: Audit, report: PublicReport) -> AuditEntry:
 
 
 def _of(audited: Mapping[str, str], report: PublicReport) -> ScoreName:
-    """Which of the report's models was audited."""
+    """The report's model that was audited."""
     return "after" if audited == report.weights else "before" if audited == report.start else "other"
 
 

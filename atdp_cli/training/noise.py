@@ -53,7 +53,7 @@ def _uniforms_for(count: int) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AddedNoise:
-    """What `add_noise` did, in this process until the tally is summed over all of them.
+    """The noise that `add_noise` added, in this process until the tally is summed over all of them.
 
     Attributes:
         tally: The number of coordinates that noise was added to, and Σ of the squares of what was added; fp64.
@@ -72,7 +72,7 @@ class AddedNoise:
     drawn_in: str
 
     def observed(self) -> Noised:
-        """As the trace has it."""
+        """The noise as the trace records it."""
         coordinates, squares = self.tally.tolist()
         return Noised(
             standard_deviation=self.standard_deviation,
@@ -121,7 +121,7 @@ def add_noise(
 
 
 def distinct(values: Iterable[object]) -> str:
-    """The different ones, in words."""
+    """The different values, in words."""
     return ", ".join(sorted({str(value).removeprefix("torch.") for value in values}))
 
 

@@ -54,7 +54,7 @@ def count_tokens(examples: Sequence[Example]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighing:
-    """How the weight w of a stage was set; a field is None where it does not apply.
+    """The setting of a stage's weight w; a field is None where it does not apply.
 
     Attributes:
         clamped: For w from the record: the share of records with α ≥ r, whose w is 1. Private.
@@ -74,7 +74,7 @@ def sensitive_share(windows: Sequence[Window]) -> float:
 
 
 def weigh(records: Sequence[tuple[Window, ...]], objective: Objective) -> Weighing:
-    """The weights that the objective gives these records, summarised."""
+    """Summarise the weights that the objective gives these records."""
     clamped = None
     if isinstance(objective, Weighted) and objective.unflagged_weight == "record":
         at_most = sum(sensitive_share(record) >= objective.target_share for record in records)

@@ -19,7 +19,7 @@ TargetShare = Annotated[float, Field(gt=0, lt=1)]
 
 @dataclass(frozen=True, kw_only=True)
 class Demands:
-    """What an objective asks for, whatever its settings are.
+    """The requirements of an objective, whatever its settings are.
 
     Attributes:
         records: Whether any record has a say in the stage.

@@ -36,10 +36,10 @@ from atdp_cli.training.search import Effort
 ClippingEngineName = Literal["ghost", "opacus", "per-record"]
 
 ENGINES: tuple[ClippingEngineName, ...] = ("ghost", "opacus", "per-record")
-"""In the order in which `auto` tries them."""
+"""The engines in the order in which `auto` tries them."""
 
 Precision = Literal["float32", "bfloat16"]
-"""What layers compute in."""
+"""The number format that layers compute in."""
 
 PRIVACY, TRAINING = "Privacy", "Training"
 
@@ -61,14 +61,14 @@ def _pair(text: object) -> object:
 
 
 class CorpusOptions(Options):
-    """What is trained on."""
+    """The corpus to train on."""
 
     data: Annotated[tuple[Path, ...], Option(DATA, main=True, fingerprint="records")]
     """Corpus: .txt, .jsonl, .csv, .tsv (also .gz or .zst) or .parquet. Repeatable."""
 
 
 class DataOptions(Options):
-    """Which of the records are trained and measured on, and how much of each."""
+    """The records to train and measure on, and how much of each."""
 
     source_field: Annotated[str | None, Option(flag=False, fingerprint="records")] = None
     """Encoder-decoder models: the field or column that the encoder reads; --text-field is then what the decoder learns
@@ -92,7 +92,7 @@ class DataOptions(Options):
 
 
 class ChatOptions(ChatTemplateOptions):
-    """How conversations are learnt."""
+    """The part of conversations that is learnt."""
 
     loss_on: Annotated[
         Literal["assistant", "all"] | None,
@@ -103,7 +103,7 @@ class ChatOptions(ChatTemplateOptions):
 
 
 class ReviewEpochOptions(Options):
-    """What people say about the spans."""
+    """The review of spans by people during a run."""
 
     review_each_epoch: Annotated[bool, Option(DETECTION)] = False
     """Before each epoch, queue a sample of the sentences for atdp review in OUT.private/review/ (until the run ends in
@@ -130,7 +130,7 @@ class RecipeOptions(Options):
 
 
 class StageSizeOptions(Options):
-    """How long a stage trains, and on how much at a time. Without a stage's name they act as `StageOptions` says."""
+    """The length of a stage, and the size of its steps. Without a stage's name they act as `StageOptions` says."""
 
     epochs: Annotated[Epochs | None, Option(TRAINING, main=True, public=True)] = None
     """Passes over the corpus. Default: 3."""
@@ -172,7 +172,7 @@ STAGE_OPTIONS = tuple(name.replace("_", "-") for name in StageOptions.model_fiel
 
 
 class TuneOptions(Options):
-    """How the settings of a stage on decoys are found."""
+    """The search for the settings of a stage on decoys."""
 
     tune: Annotated[Effort | None, Option(TRAINING, metavar="none|quick|full", fingerprint="recipe", public=True)] = (
         None
@@ -185,7 +185,7 @@ class TuneOptions(Options):
 
 
 class AdapterOptions(Options):
-    """Which parameters are trained."""
+    """The parameters to train."""
 
     lora_rank: Annotated[
         Annotated[int, Field(ge=1, le=MAX_RANK)] | None, Option(TRAINING, fingerprint="recipe", public=True)
@@ -195,14 +195,14 @@ class AdapterOptions(Options):
 
 
 class ReferenceOptions(Options):
-    """What the trained model is compared with."""
+    """The public base model."""
 
     reference: Annotated[Path | None, Option(TRAINING, main=True)] = None
     """Public base model that never saw the corpus, for recipes that read one. A ledger beside it is composed in."""
 
 
 class BudgetOptions(Options):
-    """What the noise shall cost at most."""
+    """The limits of ε."""
 
     target_epsilon: Annotated[PositiveFloat | None, Option(PRIVACY, main=True)] = None
     """Choose σ₀ so that the strongest finite guarantee has at most this ε."""
@@ -226,7 +226,7 @@ class DeltaOptions(Options):
 
 
 class CheckpointHistoryOptions(Options):
-    """What is public of the plan, and what is known of the checkpoint's past."""
+    """The public seed of the plan, and the known past of the checkpoint."""
 
     jitter_seed: Annotated[int, Option(flag=False, fingerprint="recipe", public=True)] = 0
     """Seed of the jitter; public, and part of the plan."""
@@ -237,7 +237,7 @@ class CheckpointHistoryOptions(Options):
 
 
 class WritingOptions(Options):
-    """What is written."""
+    """The model to write."""
 
     output: Annotated[
         Path | None, Option(OUTPUT, main=True, flags=("--output", "-o"), fingerprint=False, writes=True)
@@ -255,7 +255,7 @@ class WritingOptions(Options):
 
 
 class EngineOptions(Options):
-    """What computes, and in which numbers."""
+    """The clipping engine, with its memory and precision."""
 
     clipping: Annotated[Literal["auto", ClippingEngineName], Option(flag=False, fingerprint=False, public=True)] = (
         "auto"
@@ -279,7 +279,7 @@ class EngineOptions(Options):
 
 
 class ResumingOptions(Options):
-    """How an interrupted run is resumed."""
+    """Saving and resuming of interrupted runs."""
 
     resume: Annotated[bool, Option(OUTPUT, main=True, fingerprint=False)] = False
     """Go on with the run that was interrupted, from its last saved state in OUT.partial/; where there is none, begin.
@@ -290,7 +290,7 @@ class ResumingOptions(Options):
 
 
 class SeedOptions(Options):
-    """What tests set."""
+    """The seed that tests set."""
 
     insecure_seed: Annotated[int | None, Option(flag=False)] = None
     """Tests only: reproducible noise, which protects nobody."""
@@ -319,7 +319,7 @@ class TrainingRunOptions(
     SeedOptions,
     ThreadOptions,
 ):
-    """All of them, but for those of the detector and of single stages."""
+    """The options of a run, but for those of the detector and of single stages."""
 
 
 def _shown_by_recipe() -> dict[str, Any]:
@@ -346,7 +346,7 @@ class RunOptions(_Fields):  # type: ignore[misc]  # its fields are known when it
     model_config = ConfigDict(strict=True)
 
     def given(self) -> dict[str, Any]:
-        """The options about which something is said."""
+        """The options that the file gives."""
         return {name: value for name, value in self if value is not None}
 
 

@@ -107,7 +107,7 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusFacts:
-    """What a plan depends on in the data; all of it is public under zero-out adjacency.
+    """The facts of a corpus that a plan depends on; all of them are public under zero-out adjacency.
 
     Attributes:
         records: N, the training records.
@@ -119,7 +119,7 @@ class CorpusFacts:
 
     @property
     def unit(self) -> str:
-        """What a record is."""
+        """The unit of a record."""
         return self.relation.unit
 
 
@@ -301,7 +301,7 @@ def _plan_noisy(stage: Train, mechanism: DPSGD, position: int, corpus: CorpusFac
 
 
 def step_events(plan: StagePlan) -> tuple[SubsampledGaussian, ...]:
-    """What a single step of each epoch spends.
+    """The event of a single step of each epoch.
 
     Raises:
         ValueError: The stage reads no record under noise.
@@ -323,7 +323,7 @@ def step_events(plan: StagePlan) -> tuple[SubsampledGaussian, ...]:
 
 
 def _spent(plan: StagePlan) -> tuple[LedgerEvent, ...]:
-    """What a stage with noise spends."""
+    """The events of a stage with noise."""
     if plan.sampling_rate is None:
         return ()
     steps = [event.model_copy(update={"steps": plan.steps_per_epoch}) for event in step_events(plan)]

@@ -17,7 +17,7 @@ Returned = TypeVar("Returned")
 
 @contextmanager
 def computing_in(model: PreTrainedModel, precision: Precision) -> Iterator[None]:
-    """With bfloat16 the model's forward passes run under torch's autocast, and so does their backward pass.
+    """With bfloat16, run the model's forward and backward passes under torch's autocast.
 
     Nothing else does: under autocast the products for norms and sums would be rounded as well.
     """

@@ -18,7 +18,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class TextVariant(StrEnum):
-    """Which text a stage reads: decoys are drawn anew for every epoch."""
+    """The text that a stage reads: decoys are drawn anew for every epoch."""
 
     RAW = "raw"
     REDACTED = "redacted"
@@ -135,7 +135,7 @@ class Train:
         self._check_demands()
 
     def _check_demands(self) -> None:
-        """What the objective asks of the stage."""
+        """Check what the objective requires of the stage."""
         demands, noisy = self.objective.demands, isinstance(self.mechanism, DPSGD)
         if demands.raw and self.text is not TextVariant.RAW:
             problem = f"stage {self.name} has to read raw text for its objective, {self.objective.kind}."
@@ -154,7 +154,7 @@ _UNIONS = {"objective": Objective, "mechanism": Mechanism, "schedule": Schedule,
 SUMS: Mapping[str, Mapping[str, type[Any]]] = {
     field: {part.kind: part for part in get_args(get_args(union)[0])} for field, union in _UNIONS.items()
 }
-"""The types of each field that holds one of several, by kind."""
+"""The types that a field can hold, by kind, for each field with several."""
 
 _CONSTANT = DPSGD(schedule=Constant(noise_multiplier=1.0))
 
@@ -228,7 +228,7 @@ def parse_recipe(text: str) -> Recipe:
 
 
 def reads_records(stage: Train) -> bool:
-    """Whether any record has a say in what the stage does."""
+    """Whether the stage depends on any record."""
     return stage.objective.demands.records
 
 

@@ -23,7 +23,7 @@ from atdp_cli.training.recipe import SUMS, Recipe, Train, parse_recipe
 RECIPE_FILE = "recipe.toml"
 
 SUFFIX = ".toml"
-"""How `--recipe` tells a file from the name of a recipe."""
+"""The suffix by which `--recipe` tells a file from a name."""
 
 HEADER = f"""\
 # The recipe of a run of atdp with all of its settings. The same training again, or of another model:
@@ -35,7 +35,7 @@ HEADER = f"""\
 
 @validated
 class RecipeFile:
-    """What a recipe file holds.
+    """The content of a recipe file.
 
     Attributes:
         name: What reports call the recipe.
@@ -72,7 +72,7 @@ class _Document:
 
 
 def load_recipe(text: str) -> RecipeFile:
-    """What `--recipe` asks for: the file where `text` ends in .toml, else the sum of named recipes.
+    """Load what `--recipe` asks for: the file where `text` ends in .toml, else the sum of named recipes.
 
     Raises:
         InputError: The file cannot be used.
@@ -118,7 +118,9 @@ def read_recipe(path: Path) -> RecipeFile:
 
 
 def _loaded(text: str) -> Any:
-    """What a TOML file holds, in the types of JSON: a date is an empty table, since no key of a recipe takes either."""
+    """The content of a TOML file, in the types of JSON: a date is an empty table, since no key of a recipe takes
+    either.
+    """
     return json.loads(json.dumps(tomllib.loads(text), default=lambda _: {}))
 
 
@@ -172,7 +174,7 @@ def _refusal(document: Any, errors: Sequence[ErrorDetails]) -> UsageError:
 
 
 def _owner(place: Sequence[str], table: Any) -> Any:
-    """Whose keys a table has."""
+    """The part that has the keys of a table."""
     if len(place) == 1:
         return _Document
     if place[0] == "run":
@@ -181,7 +183,7 @@ def _owner(place: Sequence[str], table: Any) -> Any:
 
 
 def _place(document: Any, loc: Sequence[str | int]) -> tuple[list[str], Any]:
-    """What is wrong as a message names it, a word a table and one for the key; and the table around it.
+    """The place of an error as a message names it, a word a table and one for the key; and the table around it.
 
     Pydantic also names the kind that it took a table for, the type that it tried on a value, and members of pairs.
     """

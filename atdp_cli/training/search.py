@@ -16,7 +16,7 @@ from atdp_cli.training.recipe import Train
 Effort = Literal["none", "quick", "full"]
 
 SHARE = 0.25
-"""Of a stage's steps, the most that all trials together take."""
+"""The largest share of a stage's steps that all trials together take."""
 
 FACTORS = tuple(2.0 ** (power / 2) for power in range(-6, 5))
 """The learning rates that may be tried, over the one that the stage would have without a search."""
@@ -25,17 +25,18 @@ STRIDES: dict[str, tuple[int, ...]] = {"quick": (2,), "full": (2, 1)}
 """How far apart neighbours are in `FACTORS`, round by round."""
 
 TRIALS = {2: 4, 1: 2}
-"""Of a round, by its stride, the most: those that the lowest of a bowl takes; then one to each side."""
+"""The most trials of a round, by its stride: those that the lowest of a bowl takes; then one to each side."""
 
 MIN_STEPS, MAX_STEPS = 7, 8
-"""Of a trial. Of four and five steps the best on long records is at a quarter of the η that suits the stage; of ten
-that on short ones at up to four times it."""
+"""The fewest and the most steps of a trial. Of four and five steps the best on long records is at a quarter of the η
+that suits the stage; of ten that on short ones at up to four times it."""
 
 WARMUP = 0.1
 """The share of a tuned stage's steps over which η rises."""
 
 TRIAL_WARMUP = 0.5
-"""That of a trial's. A trial is so short that a tenth of its steps is no warm-up, and a high η then looks too bad."""
+"""The share of a trial's steps over which η rises. A trial is so short that a tenth of its steps is no warm-up, and a
+high η then looks too bad."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,13 +141,14 @@ def search_rate(search: Search, score: Score) -> Tuned | None:
 
 
 def _untried(best: int, stride: int, losses: Mapping[int, float]) -> int | None:
-    """Where to try next: at the best place or beside it, the lower side first; None where all that is done."""
+    """The next places to try: at the best place or beside it, the lower side first; None where all that is done."""
     near = (best, best - stride, best + stride)
     return next((place for place in near if place in range(len(FACTORS)) and place not in losses), None)
 
 
 FORGETTING = 2.0
-"""η where the start may have memorised, over η from a public start. Chosen on the quickstart: docs/measured.md."""
+"""The factor on η where the start may have memorised text, over η from a public start. Chosen on the quickstart:
+docs/measured.md."""
 
 
 def tuned_stage(stage: Train, *, memorised: bool, sharded: bool, fixed_rate: bool) -> Train:
@@ -168,19 +170,19 @@ def tuned_stage(stage: Train, *, memorised: bool, sharded: bool, fixed_rate: boo
 
 
 LEVEL_FACTORS = (1.0, 2.0**0.5)
-"""The η of its levels, over the one that the stage would have without a search."""
+"""The η of a range test's levels, over the one that the stage would have without a search."""
 
 LEVEL_SHARES = {"quick": 0.03, "full": 0.06}
-"""Of a stage's steps, those of a level."""
+"""The share of a stage's steps in each level."""
 
 MIN_LEVEL_STEPS = 4
-"""Of a level."""
+"""The fewest steps of a level."""
 
 AT_CHANCE = 0.1
 """The least p-value with which flagged values of training records count as ranked like those of held-out ones."""
 
 RANKED_VALUES = 100
-"""Of a sample of training records, and of held-out ones, at most."""
+"""The most values to rank of a sample of training records, and of held-out ones."""
 
 RankTests = Callable[[], Iterable[float]]
 """The p-values, one a sample of training records, of the model as it is now. The first sample chooses a level, and the
@@ -246,7 +248,7 @@ def lowest_forgetting(test: RangeTest, train: Callable[[float, int], float], ran
 
 
 def up_to_failure(p_values: Iterable[float]) -> tuple[float, ...]:
-    """Those up to the first below `AT_CHANCE`, and that one."""
+    """The p-values up to and with the first below `AT_CHANCE`."""
     looked_at: list[float] = []
     for p_value in p_values:
         looked_at.append(p_value)

@@ -73,7 +73,7 @@ def parse_setting(recipe: Recipe, text: str) -> Setting:
 
 
 def _stages_named(name: str, names: Sequence[str]) -> str:
-    """What to write in place of a stage's name that the recipe does not have."""
+    """The names to write in place of a stage's name that the recipe does not have."""
     if not names:
         return "The recipe has no stage."
     there = f"The recipe's stages are {', '.join(names)}." if len(names) > 1 else f"Its only stage is {names[0]}."

@@ -11,7 +11,7 @@ from atdp_cli.training.search import Tuned
 
 @dataclass(frozen=True, kw_only=True)
 class StageResult:
-    """What a stage did; all of it is private but for `ended_after`, `restored_epoch` and the η of `tuned`.
+    """The result of a stage; all of it is private but for `ended_after`, `restored_epoch` and the η of `tuned`.
 
     Attributes:
         perplexities: Held-out perplexity after each epoch.
@@ -80,7 +80,7 @@ class StageState:
 
 @dataclass(kw_only=True)
 class StageMetrics:
-    """What a stage has measured so far, with the meanings of `StageResult`."""
+    """The measurements of a stage so far, with the meanings of `StageResult`."""
 
     perplexities: list[Perplexity]
     mean_norms: list[float | None]

@@ -13,7 +13,7 @@ from atdp_cli.training.parallel.fsdp import local_shard, shard_like
 
 @contextmanager
 def frozen(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
-    """While this lasts, these trainable parameters take no gradient."""
+    """Keep these trainable parameters without a gradient while the block runs."""
     for parameter in parameters:
         parameter.requires_grad_(False)
     try:
@@ -30,7 +30,7 @@ def copies(model: nn.Module) -> tuple[torch.Tensor, ...]:
 
 @contextmanager
 def holding(model: nn.Module, values: Sequence[torch.Tensor]) -> Iterator[None]:
-    """While this lasts, the trainable parameters have these values; nothing is copied. Not for sharded ones."""
+    """Give the trainable parameters these values while the block runs; nothing is copied. Not for sharded ones."""
     parameters = trainable(model)
     own = [parameter.data for parameter in parameters]
     _exchange(parameters, values)

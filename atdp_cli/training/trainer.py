@@ -68,7 +68,7 @@ class Randomness:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StageRun:
-    """What a stage of any kind runs with.
+    """The inputs of a stage of any kind.
 
     Attributes:
         examples: The training records; none for a stage that reads no record.

@@ -39,7 +39,7 @@ TOO_SMALL = "too few steps for trials; η is that of the plan"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TrialRun:
-    """What every trial of a stage runs with.
+    """The inputs of every trial of a stage.
 
     Attributes:
         examples: The training records of one decoyed copy.
@@ -110,7 +110,7 @@ def _seed(run: TrialRun) -> int:
 
 
 def _over(run: TrialRun, most: int) -> Callable[[], None]:
-    """What to call after each trial."""
+    """The callback after each trial."""
     numbers = count(1)
 
     def over() -> None:

@@ -161,11 +161,11 @@ def test_the_interval_covers_the_truth_at_least_as_often_as_it_says(members: Dra
     dice = np.random.default_rng(m + n)
     truth = float(np.mean(members(dice, 200_000) > dice.normal(size=200_000)))
     inside = np.arange(m + n) < m
-    covered, trials = 0, 400
-    for _ in range(trials):
+    covered, samples = 0, 400
+    for _ in range(samples):
         actual = membership("loss", np.concatenate([members(dice, m), dice.normal(size=n)]), inside)
         covered += (actual.auc_low or 0) <= truth <= (actual.auc_high or 0)
-    assert binomtest(covered, trials, 0.95, alternative="less").pvalue > 1e-3
+    assert binomtest(covered, samples, 0.95, alternative="less").pvalue > 1e-3
 
 
 def test_the_interval_narrows_to_the_truth() -> None:

@@ -102,7 +102,7 @@ PUBLISHED = (
 
 @pytest.mark.parametrize("pattern", PUBLISHED)
 def test_published_patterns_pass(pattern: str) -> None:
-    """Also by the trial, which those that are known do not take."""
+    """Also by the check in a process, which those that are known do not take."""
     assert ends_in_time("tokenizer", {"parts": {"pre_tokenizer": split(pattern)}, "patterns": [pattern], "texts": []})
 
 

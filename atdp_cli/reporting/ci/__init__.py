@@ -1,1 +1,1 @@
-"""What a CI reads: JUnit, SARIF, annotations, step summaries and baselines. Private."""
+"""The files that a CI reads: JUnit, SARIF, annotations, step summaries and baselines. Private."""

@@ -11,7 +11,7 @@ from atdp_cli.memorisation.results import MemorisedPlace, MemoryMap
 
 
 class Outcome(StrEnum):
-    """What became of one check. KNOWN: it fails, and is no worse than the baseline says."""
+    """The outcome of one check. KNOWN: it fails, and is no worse than the baseline says."""
 
     PASS = "PASS"  # noqa: S105 - an outcome, not a password
     FAIL = "FAIL"
@@ -21,10 +21,10 @@ class Outcome(StrEnum):
 
 
 Kind = Literal["canary", "text"]
-"""What an audit looks at one by one."""
+"""The kinds of things that an audit checks one by one."""
 
 COMMANDS: dict[Kind, str] = {"canary": "audit-canary", "text": "audit-corpus"}
-"""The command that looks at it."""
+"""The command that makes the checks of a kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +231,7 @@ def _describe_place(place: MemorisedPlace, count: int) -> str:
 
 
 def memory_sentences(memory_map: MemoryMap) -> list[str]:
-    """How much is memorised, and how sure that is."""
+    """The amount that is memorised, and how sure that is."""
     by = "log p over the reference" if memory_map.reference is not None else "log p alone, as there is no --reference"
     against = f"of {memory_map.tested:,} against {memory_map.held_out:,} held out, by {by}"
     if not memory_map.memorised:
@@ -259,7 +259,9 @@ def memory_sentences(memory_map: MemoryMap) -> list[str]:
 
 
 def samples_needed(place: MemorisedPlace) -> str:
-    """How a client gets a place from the text before it: `greedy`, or by so many samples with even odds."""
+    """The samples by which a client gets a place from the text before it: `greedy`, or by so many samples with even
+    odds.
+    """
     if place.greedy:
         return "greedy"
     if place.queries_half is None or place.queries_half >= 10**6:

@@ -73,7 +73,7 @@ _RULES: dict[Kind, dict[str, tuple[str, str]]] = {
         **_COMMON,
     },
 }
-"""That of one of its kind, that of the verdict, and the others."""
+"""The rules of a kind: that of one check, that of the verdict, and the others."""
 
 _FINGERPRINTS: dict[Kind, str] = {"canary": "atdpCanary/v1", "text": "atdpText/v1"}
 

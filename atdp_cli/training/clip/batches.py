@@ -16,7 +16,7 @@ MIN_WIDTH = 8
 """Products of fewer rows go through kernels of their own, which round in another way."""
 
 MAX_PADDING = 0.25
-"""Of the tokens of a batch that `split_by_length` makes: more costs more than another batch would."""
+"""The largest share of padding in a batch that `split_by_length` makes: more costs more than another batch would."""
 
 LOGIT_BYTES = 256 * 2**20
 

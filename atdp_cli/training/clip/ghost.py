@@ -108,7 +108,7 @@ def _hooked(layers: Sequence[tuple[nn.Module, Rule]], tape: _Tape) -> Iterator[N
 
 @contextmanager
 def _bias_of_each_window(attention: T5Attention, rule: Rule, tape: _Tape) -> Iterator[None]:
-    """While this lasts, `attention` computes its relative position bias once for each window, and records it.
+    """Let `attention` compute its relative position bias once for each window, and record it, while the block runs.
 
     What is recorded are the buckets, shape [queries, keys], as the call's input, and the bias of each window, shape
     [windows, heads, queries, keys], as its output.
@@ -164,7 +164,7 @@ FORMED_AT_ONCE = 2
 """Records whose formed gradients are held until they are added: on a CPU two at a time take half as long."""
 
 FORMED_BYTES = 4 * 2**30
-"""Of formed gradients that are held on a GPU, which waits for the CPU each time that they are added."""
+"""Bytes of formed gradients that are held on a GPU, which waits for the CPU each time that they are added."""
 
 
 def clipped_sum(
@@ -248,7 +248,7 @@ def _clip(
 
 
 def _formed_at_once(total: Mapping[torch.Tensor, torch.Tensor]) -> int:
-    """How many records' gradients are formed before they are added."""
+    """The number of records whose gradients are formed before they are added."""
     if all(part.device.type == "cpu" for part in total.values()):
         return FORMED_AT_ONCE
     return max(FORMED_AT_ONCE, FORMED_BYTES // (4 * sum(part.numel() for part in total.values())))

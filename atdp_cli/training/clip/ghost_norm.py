@@ -128,7 +128,9 @@ def _only(use_type: type[UseType], uses: Sequence[Use]) -> list[UseType]:
 
 
 def _grams(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Of each record, shape [R]. A CPU's cache holds one record; a GPU is idle unless many are computed together."""
+    """The Gram product of each record, shape [R]. A CPU's cache holds one record; a GPU is idle unless many are
+    computed together.
+    """
     if left.device.type == "cpu":
         return torch.stack([_gram(*record) for record in zip(left, right, strict=True)])
     count = max(1, GPU_BLOCK // (left[0].numel() + right[0].numel()))

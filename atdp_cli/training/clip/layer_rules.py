@@ -1,4 +1,5 @@
-"""How each type of layer uses its parameters. Dispatch is by exact type: a subclass may compute something else."""
+"""Rules for how each type of layer uses its parameters. Dispatch is by exact type: a subclass may compute something
+else."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

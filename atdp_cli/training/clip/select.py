@@ -1,4 +1,4 @@
-"""Which engine a run uses, and its fallbacks for unsupported models and too little memory."""
+"""The choice of a run's engine, with fallbacks for unsupported models and too little memory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

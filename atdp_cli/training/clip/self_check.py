@@ -30,7 +30,7 @@ STATED_EFFECT, LARGEST_EFFECT = 2.0**-14, 2.0**-10
 """η in fp32 where bits differ: 6.1e-5 wherever that is enough, and 9.8e-4 at most."""
 
 MEASURED_SHARE = 8
-"""So many times as large as what was measured η is at least."""
+"""The least ratio of the stated η to the measured one."""
 
 PROBES = ((7, (5,)), (23, (12,)), (3, (20, 11)), (3, (60,)))
 """Rows of a batch, and the lengths of each record's windows: 584 tokens without padding."""
@@ -99,7 +99,7 @@ FP64_TOLERANCE: Mapping[ClippingEngineName, float] = {"ghost": 1e-9, "opacus": 1
 cast to fp32 still rounds."""
 
 ROUNDING_FACTOR = 4
-"""An engine may be so many times as far from fp64 as `per-record`, beside `ROUNDING`."""
+"""How many times farther from fp64 than `per-record` an engine may be, beside `ROUNDING`."""
 
 ROUNDING: Mapping[torch.dtype, float] = {torch.float64: 1e-9, torch.float32: 1e-4}
 

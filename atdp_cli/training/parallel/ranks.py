@@ -45,7 +45,8 @@ def local_items(ranks: Ranks, items: Sequence[Item]) -> Sequence[Item]:
 
 
 TIMEOUT = timedelta(days=1)
-"""While the first process reads a corpus, for example. One that ends is noticed at once: its connection closes."""
+"""The longest wait for another process, such as while the first one reads a corpus. One that ends is noticed at once:
+its connection closes."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
