@@ -106,7 +106,7 @@ def test_published_patterns_pass(pattern: str) -> None:
     assert ends_in_time("tokenizer", {"parts": {"pre_tokenizer": split(pattern)}, "patterns": [pattern], "texts": []})
 
 
-def test_known_patterns_take_no_trial(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_known_patterns_take_no_check(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere")
     with_parts(folder, pre_tokenizer={"type": "Sequence", "pretokenizers": [*map(split, sorted(KNOWN)), BYTES]})
     assert encode_record(load_tokenizer(folder), "Emma wrote 12345")
