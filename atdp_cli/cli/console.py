@@ -239,6 +239,6 @@ def show_flagged(flagged: "FlaggedSummary", console: "Console") -> None:
             f"One text of the form {frequent.shape} is {frequent.count:,} of the {flagged.spans:,} spans "
             f"({frequent.label}). If it only says who speaks: speaker_labels in --detector, which leaves "
             f"guarantees as they are. If the label is of no use: --exclude {frequent.label}. With --allow "
-            "there is no selective guarantee.",
+            "there is no guarantee.",
             soft_wrap=True,
         )

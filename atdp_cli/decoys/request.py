@@ -26,7 +26,7 @@ from atdp_cli.files.corpus_file import is_stream, raise_error
 from atdp_cli.files.private import folders_of
 from atdp_cli.hardening.corpus_key import corpus_key
 from atdp_cli.hardening.request import EPSILON
-from atdp_cli.privacy.guarantee import guarantees
+from atdp_cli.privacy.guarantee import check_own_flags, guarantees
 from atdp_cli.privacy.ledger import DecoyedText, GaussianRelease, Ledger
 from atdp_cli.privacy.relation import STABLE_TIERS, Relation, commitment
 from atdp_cli.privacy.scope import Guarantee
@@ -148,6 +148,8 @@ def plan_copies(request: DecoyRequest) -> DecoyPlan:
     written = DecoyedText(stage=stage.stage.name, copies=request.epochs, relation=stage.relation)
     events = (*releases, written)
     ledger = plan.ledger.model_copy(update={"events": events, "insecure_seed": request.insecure_seed is not None})
+    if request.target_epsilon is not None:
+        check_own_flags(ledger, "--target-epsilon")
     return DecoyPlan(
         source=source,
         detector=detector,

@@ -118,7 +118,7 @@ class ExtraSpansOptions(Options):
 
     extra_spans: Annotated[tuple[Path, ...], Option(DETECTION)] = ()
     """Spans files of --data whose places are flagged as well, such as a map of audit-corpus. Taken from the data, so
-    there is no selective guarantee. Repeatable."""
+    there is no guarantee. Repeatable."""
 
 
 class SpanFileOptions(Options):

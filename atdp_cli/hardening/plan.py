@@ -16,7 +16,7 @@ from atdp_cli.hardening.corpus_key import corpus_commitment, corpus_key, history
 from atdp_cli.hardening.request import SettledRequest
 from atdp_cli.model.folder import check_folder, is_adapter, weight_files
 from atdp_cli.model.hashes import ledger_beside
-from atdp_cli.privacy.guarantee import check_seen, guarantees
+from atdp_cli.privacy.guarantee import check_own_flags, check_seen, guarantees
 from atdp_cli.privacy.ledger import CheckpointHistory, Ledger
 from atdp_cli.privacy.relation import STABLE_TIERS, Relation
 from atdp_cli.privacy.scope import Guarantee
@@ -97,6 +97,8 @@ def plan_request(request: SettledRequest) -> Planned:
         request, corpus, checkpoint_history=checkpoint_history, inherited=inherited, reference=reference
     )
     supported = guarantees(plan.ledger)
+    if request.target_asked:
+        check_own_flags(plan.ledger, "--target-epsilon")
     if request.max_epsilon is not None:
         _check_budget(plan, supported, request.max_epsilon, accept_declared=request.accept_declared)
     return Planned(
@@ -285,6 +287,7 @@ def _check_budget(plan: Plan, supported: Sequence[Guarantee], limit: float, *, a
             f"Stage {unbounded[0]} trains without noise, so no --max-epsilon holds.",
             "Leave --max-epsilon out, or choose a recipe of DP stages, as --recipe atdp.",
         )
+    check_own_flags(plan.ledger, "--max-epsilon")
     epsilon = next(each.epsilon for each in supported if each.scope == "increment") or 0.0
     if epsilon > limit:
         raise BudgetError(

@@ -43,6 +43,7 @@ class SettledRequest(TrainingRunOptions):
         asked: The model that was named, where the run starts from another; else None.
         default: Whether no recipe was named.
         recipe: The stages with their settings applied.
+        target_asked: Whether --target-epsilon was given, so that the target is not the default one.
         fixed_rate: The learning rate was given, so that --tune leaves it as it is.
         ranks: Which of several processes of the run this one is.
         command: The command line as it was given, for the private report.
@@ -56,6 +57,7 @@ class SettledRequest(TrainingRunOptions):
     recipe_name: str
     recipe: Recipe
     detector: Detector
+    target_asked: bool = False
     fixed_rate: bool = False
     ranks: Ranks = SINGLE_PROCESS
     command: tuple[str, ...] = ()
@@ -124,6 +126,7 @@ def settle(
             "recipe_name": file.name,
             "recipe": recipe,
             "detector": make_detector(asked, asked.data[0], recipe=file.name, settings=settings),
+            "target_asked": asked.target_epsilon is not None,
             "fixed_rate": bool(recipe) and sets_learning_rate(asked, recipe[-1].name),
             "ranks": ranks,
             "command": command,

@@ -11,6 +11,7 @@ from atdp_cli.privacy.scope import (
     Scope,
     is_declared,
     no_end_to_end,
+    others_flag,
     scope_adjacency,
     scope_epsilon,
     selective_neighbours,
@@ -64,4 +65,17 @@ def check_seen(ledger: Ledger) -> None:
         raise BudgetError(
             f"A model's training was {DECLARED}, so no --max-epsilon holds.",
             "Add --set run.accept-declared=true if whoever declared it is to be believed.",
+        )
+
+
+def check_own_flags(ledger: Ledger, option: str) -> None:
+    """Refuse to hold ε at what an option says where others than a record have a say in its flags.
+
+    Raises:
+        BudgetError: They have, and noise does not cover what one record changes by them.
+    """
+    if others := others_flag(ledger):
+        raise BudgetError(
+            f"What is flagged depends on {others}, so no {option} holds.",
+            f"Leave {others} out, or harden with --recipe dp-sgd, which reads no flags.",
         )

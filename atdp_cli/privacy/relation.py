@@ -55,6 +55,12 @@ class Flags(_Frozen):
         """Whether the flags of a record depend on that record alone."""
         return not (self.human or self.crosscheck)
 
+    @property
+    def others(self) -> str:
+        """What else than the record has a say in its flags, in words; empty where nothing has."""
+        named = [f"--{option}" for option in self.human] + ["the cross-check"] * self.crosscheck
+        return " and ".join(filter(None, (", ".join(named[:-1]), *named[-1:])))
+
 
 class Relation(_Frozen):
     """Between which corpora an event is stable.

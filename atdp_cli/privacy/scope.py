@@ -99,7 +99,7 @@ def no_end_to_end(ledger: Ledger) -> str | None:
         names = list(dict.fromkeys(event.stage for event in plain))
         stages = "stages" if len(names) > 1 else "stage"
         return f"the model was trained on the corpus without protection ({stages} {', '.join(names)})"
-    return UNFLAGGED_TEXT if _plain(ledger) else _unknown(ledger)
+    return UNFLAGGED_TEXT if _plain(ledger) else _unknown(ledger) or flags_moved(ledger)
 
 
 def selective_void(ledger: Ledger) -> str | None:
@@ -111,16 +111,29 @@ def selective_void(ledger: Ledger) -> str | None:
 def selective_neighbours(ledger: Ledger) -> Neighbours | str:
     """The corpora between which all training without noise is stable; or why there are none, as a clause.
 
-    Events with noise bound any change of a record, so they put no condition on it.
+    Events with noise bound any change of a record, so they put no condition on it; but where others have a say in the
+    flags that they read, one record can change more than itself.
     """
     plain = _plain(ledger)
     if not plain:
         return "no stage was trained on redacted text or decoys"
-    if reason := _unprotected(ledger) or _unknown(ledger):
+    if reason := _unprotected(ledger) or _unknown(ledger) or flags_moved(ledger):
         return reason
     if reason := detectors_disagree(_relations(ledger)):
         return reason
     return intersect([(event.stage, event.relation) for event in plain])
+
+
+def others_flag(ledger: Ledger) -> str | None:
+    """What else than a record has a say in its flags, where events with noise read them; None where nothing has."""
+    flags = (event.relation.flags for event in private_events(ledger.events))
+    return next((each.others for each in flags if each is not None and not each.by_record), None)
+
+
+def flags_moved(ledger: Ledger) -> str | None:
+    """By what one record can change what noise does not cover, as a clause; None by nothing."""
+    others = others_flag(ledger)
+    return others and f"what is flagged depends on {others}, by which one {ledger.unit} can change it in others"
 
 
 def _unprotected(ledger: Ledger) -> str | None:

@@ -11,15 +11,17 @@ from atdp_cli.privacy.ledger import (
     SubsampledGaussian,
     private_events,
 )
-from atdp_cli.privacy.relation import Flags, Neighbours
+from atdp_cli.privacy.relation import Neighbours
 from atdp_cli.privacy.scope import (
     UNKNOWN_PAST,
     Guarantee,
     Scope,
+    flags_moved,
     is_chosen_on_raw,
     is_declared,
     is_of_text,
     no_end_to_end,
+    others_flag,
     reference_pasts,
     selective_void,
 )
@@ -71,6 +73,10 @@ CHOSEN_ON_RAW = (
     "Nor does it count what the choice of a learning rate tells, which was made by how a model ranked values of the "
     "records."
 )
+FLAGGED_BY_OTHERS = (
+    "Nor does it count what the choice of flags tells: what is flagged depends on {others}, by which one {unit} can "
+    "change what is read of others."
+)
 
 SAME_SHAPE = (
     "The flagged spans of the two have the same shapes, and labels with the same lists of words and the same rules, as "
@@ -100,16 +106,6 @@ def scope_title(scope: Scope, unit: str) -> str:
 def released_models(models: int) -> str:
     """Which release a guarantee covers."""
     return ONE_MODEL if models == 1 else MANY_MODELS.format(models=models)
-
-
-def say_sentence(flags: Flags, unit: str) -> str:
-    """What a guarantee takes for granted about flags in which people or a language model had a say."""
-    named = [f"--{option}" for option in flags.human] + ["the cross-check"] * flags.crosscheck
-    listed = f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0]
-    return (
-        f"What is flagged depends on {listed}: ε holds only if each {unit} is flagged the same, whatever the other "
-        f"{unit}s say."
-    )
 
 
 def neighbour_sentences(neighbours: Neighbours, *, exact: bool = False) -> tuple[str, ...]:
@@ -200,17 +196,16 @@ def assumptions(
     """
     insecure = (INSECURE,) if ledger.insecure_seed else ()
     sampling = (POISSON,) if any(isinstance(event, SubsampledGaussian) for event in ledger.events) else ()
-    conditions = (*flag_assumptions(ledger), *sampling)
     release = COPIES if is_of_text(ledger) else released_models(models)
     if scope == "increment":
-        return (*insecure, INCREMENT_ONLY, *((CHOSEN_ON_RAW,) if is_chosen_on_raw(ledger) else ()), *sampling)
+        return (*insecure, INCREMENT_ONLY, *_not_counted(ledger), *sampling)
     if neighbours is not None:
         between = neighbour_sentences(neighbours, exact=exact)
-        return (*insecure, *between, *_starts(ledger), *(() if exact else conditions), release)
+        return (*insecure, *between, *_starts(ledger), *(() if exact else sampling), release)
     if reason := no_end_to_end(ledger):
         return (*insecure, f"No finite ε: {reason}.")
     starts = _starts(ledger) if private_events(ledger.events) or reference_pasts(ledger) else ()
-    return (*insecure, *starts, *conditions, release)
+    return (*insecure, *starts, *sampling, release)
 
 
 def _starts(ledger: Ledger) -> tuple[str, ...]:
@@ -222,28 +217,17 @@ def _starts(ledger: Ledger) -> tuple[str, ...]:
     return (*declared, PUBLIC_START, *references)
 
 
-def flag_assumptions(ledger: Ledger) -> tuple[str, ...]:
-    """What ε takes for granted about the flags that events with noise read, a sentence each."""
-    private = private_events(ledger.events)
-    flags = [event.relation.flags for event in private if event.relation.flags]
-    return tuple(dict.fromkeys(say_sentence(each, ledger.unit) for each in flags if not each.by_record))
-
-
 def guarantee_sentences(ledger: Ledger, supported: Sequence[Guarantee]) -> tuple[str, ...]:
     """The guarantees in words, the strongest scope first."""
     by_scope = {guarantee.scope: guarantee for guarantee in supported}
     whole, increment = by_scope["end_to_end"], by_scope["increment"]
     lines = [_end_to_end_sentence(ledger, whole)]
-    finite = math.isfinite(whole.epsilon or 0)
     if selective := by_scope.get("selective") or by_scope.get("declared"):
-        finite = True
         lines.append(_selective_sentence(selective))
         if uncounted := by_scope.get("uncounted"):
             lines.append(uncounted_sentence(uncounted))
     elif any(isinstance(event, PlainTraining | DecoyedText) and event.text != "raw" for event in ledger.events):
         lines.append(f"For the flagged characters alone: no guarantee, because {selective_void(ledger)}.")
-    if finite and whole.epsilon is not None:
-        lines += flag_assumptions(ledger)
     if math.isinf(whole.epsilon or 0):
         lines += _increment_sentence(ledger, increment)
     if ledger.insecure_seed:
@@ -258,9 +242,16 @@ def _increment_sentence(ledger: Ledger, increment: Guarantee) -> tuple[str, ...]
         return () if copies else ("No stage read the corpus under noise.",)
     added = epsilon_delta(increment.epsilon, increment.delta)
     if copies:
-        return (f"The release adds at most {added}, which is no guarantee for any {ledger.unit}.",)
-    left_out = f" {CHOSEN_ON_RAW}" if is_chosen_on_raw(ledger) else ""
-    return (f"Stages and releases with noise add at most {added}. {INCREMENT_ONLY}{left_out}",)
+        of_it = f"The release adds at most {added}, which is no guarantee for any {ledger.unit}."
+        return (" ".join((of_it, *_not_counted(ledger))),)
+    return (" ".join((f"Stages and releases with noise add at most {added}.", INCREMENT_ONLY, *_not_counted(ledger))),)
+
+
+def _not_counted(ledger: Ledger) -> tuple[str, ...]:
+    """What the increment does not count, a sentence each."""
+    chosen = (CHOSEN_ON_RAW,) if is_chosen_on_raw(ledger) else ()
+    others = others_flag(ledger)
+    return chosen if others is None else (*chosen, FLAGGED_BY_OTHERS.format(others=others, unit=ledger.unit))
 
 
 def _end_to_end_sentence(ledger: Ledger, guarantee: Guarantee) -> str:
@@ -301,6 +292,8 @@ def advice(ledger: Ledger) -> str | None:
     """How a user could get a finite ε; for the terminal, not for published files."""
     if UNKNOWN_PAST in (no_end_to_end(ledger), selective_void(ledger)):
         return "If the model never saw private data: --checkpoint-history public."
+    if (moved := flags_moved(ledger)) is not None and moved in (no_end_to_end(ledger), selective_void(ledger)):
+        return f"For a finite ε leave {others_flag(ledger)} out, or harden with --recipe dp-sgd, which reads no flags."
     return None
 
 
@@ -319,26 +312,25 @@ def protection(ledger: Ledger, supported: Sequence[Guarantee]) -> tuple[str, str
             "It does not cover what the starting checkpoint, or a model that was read, knew before.",
         )
     if math.isfinite(whole.epsilon):
-        given = "".join(f" {sentence}" for sentence in flag_assumptions(ledger))
         return (
             f"Each {unit} of the corpus is protected: whether it was used or not changes the odds of whatever anyone "
             f"learns from this model by at most a factor of {factor(whole.epsilon)} "
-            f"({epsilon_delta(whole.epsilon, whole.delta)}).{given}{_weak(whole.epsilon)}",
+            f"({epsilon_delta(whole.epsilon, whole.delta)}).{_weak(whole.epsilon)}",
             OTHER_LINES.format(unit=unit),
         )
     selective = guarantees.get("selective") or guarantees.get("declared")
     if selective is not None and selective.neighbours is not None:
-        given = "".join(f" {sentence}" for sentence in flag_assumptions(ledger))
-        given += f" {DECLARED_TRAINING}" if selective.scope == "declared" else ""
+        given = f" {DECLARED_TRAINING}" if selective.scope == "declared" else ""
         return (
             f"{_flagged(selective, selective.neighbours, guarantees.get('uncounted'))}{given}"
             f"{_weak(selective.epsilon or 0)}",
             uncovered(selective.neighbours, exact=selective.exact),
         )
     added = guarantees["increment"].epsilon
-    noisy = "" if added is None else f" The noisy stages add ε = {rounded_up(added)}, and nothing more is claimed."
+    noisy = () if added is None else (f"The noisy stages add ε = {rounded_up(added)}, and nothing more is claimed.",)
+    nothing = f"No {unit} of the corpus has a guarantee, because {no_end_to_end(ledger)}."
     return (
-        f"No {unit} of the corpus has a guarantee, because {no_end_to_end(ledger)}.{noisy}",
+        " ".join((nothing, *noisy, *(_not_counted(ledger) if noisy else ()))),
         "It does not remove what the model had memorised. An audit can show that some of it is left, and cannot show "
         "that nothing is.",
     )

@@ -14,7 +14,7 @@ from atdp_cli.privacy.relation import Neighbours, Relation, commitment, intersec
 from atdp_cli.privacy.scope import Guarantee, scope_epsilon
 from atdp_cli.privacy.wording import SAME_PATTERN, guarantee_sentences
 from atdp_cli.reporting.wording import lay_summary
-from tests.privacy.relations import DETECTOR, OTHER_CORPUS, OTHER_DETECTOR, noisy, plain, relation, uniform, votes
+from tests.privacy.relations import DETECTOR, OTHER_CORPUS, OTHER_DETECTOR, noisy, plain, relation, votes
 
 RELATIONS = st.builds(
     relation,
@@ -102,30 +102,6 @@ def test_a_run_that_flags_otherwise_voids_what_the_one_before_hid(changed: str, 
 def test_what_a_corpus_is_does_not_matter_to_what_is_hidden() -> None:
     """Each event is stable between corpora that differ in a record of its own corpus, or in none."""
     assert "selective" in by_scope(ledger(plain("bytes"), plain("shape", corpus=OTHER_CORPUS)))
-
-
-SAID: dict[str, dict[str, Any]] = {
-    "--allow": {"human": ("allow",)},
-    "--deny": {"human": ("deny",)},
-    "--spans": {"human": ("spans",), "detector": None},
-    "--review-each-epoch": {"human": ("review-each-epoch",)},
-    "the cross-check": {"crosscheck": True},
-}
-
-
-@pytest.mark.parametrize("option", SAID)
-def test_by_whom_flags_are_changed_is_an_assumption_of_every_guarantee(option: str) -> None:
-    """By such an option one record can change another's weights, which the clip norm does not bound."""
-    steps = noisy(1.0, 10, **SAID[option])
-    sentence = f"What is flagged depends on {option}: ε holds only if each line is flagged the same"
-    whole = by_scope(ledger(steps))["end_to_end"]
-    assert any(text.startswith(sentence) for text in whole.assumptions)
-    assert sentence in words(ledger(steps))
-    selective = by_scope(ledger(plain("bytes"), steps))["selective"]
-    assert any(text.startswith(sentence) for text in selective.assumptions)
-    unflagged = noisy(1.0, 10).model_copy(update={"relation": uniform()})
-    assert sentence not in words(ledger(unflagged))
-    assert sentence not in words(ledger(noisy(1.0, 10)))
 
 
 def test_equal_decoys_leave_open_which_values_are_equal() -> None:

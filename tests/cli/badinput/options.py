@@ -46,6 +46,18 @@ CASES = (
     Case("target and ceiling", (*ATDP, *line("--target-epsilon 2 --set run.sigma-max=9")), "contradict each other"),
     Case("budget without noise", (*HARDEN, *line("--recipe no-dp+atdp --max-epsilon 50")), "trains without noise"),
     Case("budget of the default", (*HARDEN, "--max-epsilon", "9"), "as --recipe atdp"),
+    *(
+        Case(
+            f"{limit} with flags by others", (*ATDP, *line(f"{limit} 9 {who}")), f"no {limit} holds", write(name, text)
+        )
+        for limit in ("--max-epsilon", "--target-epsilon")
+        for who, name, text in (
+            ("--allow l.txt", "l.txt", "Emma"),
+            ("--deny l.txt", "l.txt", "Emma"),
+            ("--spans s.jsonl", "s.jsonl", ""),
+            ("--extra-spans s.jsonl", "s.jsonl", ""),
+        )
+    ),
     Case("noise that protects nothing", (*ATDP, "--noise-multiplier", "0.0001"), "it protects nothing"),
     Case("dtype unknown", (*HARDEN, "--set", "run.save-dtype=int4"), "that it does not take. Choose 'float32'"),
     Case("unit without a field", (*HARDEN, "--privacy-unit", "user"), "unit"),
