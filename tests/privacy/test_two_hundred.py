@@ -15,7 +15,7 @@ BEFORE = json.loads((Path(__file__).parent / "two_hundred.json").read_text(encod
 
 VOID = "others had a say in the flags that noise reads, by which one line can change what is flagged in others"
 
-CHANGED = {place: VOID for place in (7, 27, 30, 33, 57, 63, 71, 97, 98, 108, 116, 119, 121, 181, 198)}
+CHANGED = dict.fromkeys((7, 27, 30, 33, 57, 63, 71, 97, 98, 108, 116, 119, 121, 181, 198), VOID)
 """The ledgers that guarantee less, and why."""
 
 

@@ -1,6 +1,7 @@
 """200 random ledgers, always the same, and what each scope of them guarantees."""
 
 import random
+from typing import Any
 
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import DeclaredTraining, Ledger, LedgerEvent, ReadModel
@@ -21,7 +22,7 @@ def random_ledgers() -> list[Ledger]:
 
 
 def _ledger(draw: random.Random) -> Ledger:
-    flags = {
+    flags: dict[str, Any] = {
         "tier": draw.choice(("low-entity", "low-entity", "high-entity", "high-entity", "high-contextual")),
         "human": draw.choice(((), (), (), (), ("allow",), ("deny", "extra-spans"), ("review-each-epoch",))),
         "crosscheck": draw.random() < 0.1,
@@ -37,12 +38,12 @@ def _ledger(draw: random.Random) -> Ledger:
     )
 
 
-def _event(draw: random.Random, flags: dict[str, object]) -> LedgerEvent:
-    kind = draw.choice(KINDS)
+def _event(draw: random.Random, flags: dict[str, Any]) -> LedgerEvent:
+    kind: Any = draw.choice(KINDS)
     stage = draw.choice("abc")
     if kind in ("bytes", "shape", "pattern", "none"):
         chosen_on = draw.choice((None, None, "decoy", "decoy", "raw"))
-        return plain(kind, stage=stage, **flags).model_copy(update={"chosen_on": chosen_on})  # type: ignore[arg-type]
+        return plain(kind, stage=stage, **flags).model_copy(update={"chosen_on": chosen_on})
     if kind == "votes":
         return votes(draw.choice((1.0, 2.5, 8.0)), **flags)
     if kind == "other":
