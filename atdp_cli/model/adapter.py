@@ -14,6 +14,7 @@ from transformers import PreTrainedModel
 from atdp_cli.errors import InputError
 from atdp_cli.files.checkpoint_names import ADAPTER
 from atdp_cli.files.documents import read_whole
+from atdp_cli.model.folder import LEAST_FACTOR
 from atdp_cli.model.sandbox import NAMES, ends_in_time
 from atdp_cli.settings import require_at_least
 
@@ -65,6 +66,12 @@ def load_adapter(base: PreTrainedModel, folder: Path, place: Path) -> Any:
     if missing:
         raise InputError(
             f"{folder} lacks {len(missing)} of the adapter's tensors, {min(missing)} among them.",
+            "Copy or save the adapter again.",
+        )
+    scalings = [of for module in model.modules() if isinstance(of := getattr(module, "scaling", None), dict)]
+    if min((abs(scaling) for of in scalings for scaling in of.values()), default=1.0) < LEAST_FACTOR:
+        raise InputError(
+            f"{folder} has next to no effect: its {ADAPTER} scales it down (lora_alpha, alpha_pattern).",
             "Copy or save the adapter again.",
         )
     return model.eval()

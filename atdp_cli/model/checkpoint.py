@@ -1,6 +1,5 @@
 """Loading a checkpoint after checking it, and saving one that loads again."""
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,8 +44,6 @@ from atdp_cli.model.tokenizer import (
     without_panic,
 )
 from atdp_cli.model.windows import tokenizer_fingerprint
-
-_NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -267,7 +264,6 @@ def check_weights(
             f"{folder} lacks {len(missing)} of the model's tensors, {missing[0]} among them.",
             "Give the whole checkpoint; an adapter must be merged first.",
         )
-    _check_left_out(folder, model, info)
     _check_stored(folder, model)
     _check_finite(folder, model)
     rows = model.get_input_embeddings().weight.shape[0]
@@ -276,18 +272,6 @@ def check_weights(
         raise InputError(
             f"{folder}: the tokenizer has {tokens:,} tokens, the model embeds {rows:,}.",
             "Save the tokenizer that belongs to this model.",
-        )
-
-
-def _check_left_out(folder: Path, model: PreTrainedModel, info: dict[str, object]) -> None:
-    """Refuse a configuration with fewer layers than the weights have; an additional head or buffer does no harm."""
-    known = {_NUMBER.sub("#", name) for name, _ in model.named_parameters()}
-    unexpected = sorted(str(key) for key in info.get("unexpected_keys") or ())  # type: ignore[attr-defined]
-    extra = [name for name in unexpected if _NUMBER.sub("#", name) in known]
-    if extra:
-        raise InputError(
-            f"{folder} has {len(extra)} tensors for which the configuration has no layer, {extra[0]} among them.",
-            "Copy or save the model again.",
         )
 
 

@@ -1,5 +1,6 @@
-"""A check that a loaded model has the parameters of the files that were checked."""
+"""A check that a loaded model has the parameters of the files that were checked, and the files no others."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,20 +26,29 @@ RENAMES: dict[str, Callable[[str, str], str]] = {
 """
 
 
+BUFFERS = r"(\.|^)(attn|attention)\.(masked_)?bias$|inv_freq$|position_ids$"
+"""Buffers that versions of transformers have saved, in names of tensors."""
+
+
 def check_base(folder: Path, model: PreTrainedModel, files: Sequence[Path]) -> None:
-    """Compare each parameter of a model, or of an adapter's base, with the files.
+    """Compare each parameter of a model, or of an adapter's base, with the files, and what they have with the model.
+
+    Buffers may be stored, and what transformers itself leaves out of a model's class: heads for several tokens.
 
     Args:
         folder: For the message.
         files: safetensors.
 
     Raises:
-        InputError: A parameter is not what the files have, or not in them.
+        InputError: A parameter is not what the files have, or not in them; or the files have a tensor that the model
+            does not read.
     """
     body = model.base_model_prefix
     reverted = revert_weight_conversion(model, model.state_dict(keep_vars=True))
     buffers = {name for name, _ in model.named_buffers()}
-    _check(folder, {name: tensor for name, tensor in reverted.items() if name not in buffers}, files, body)
+    aside = "|".join([BUFFERS, *map(re.escape, buffers), *(model._keys_to_ignore_on_load_unexpected or ())])
+    parameters = {name: tensor for name, tensor in reverted.items() if name not in buffers}
+    _refuse_unread(folder, _check(folder, parameters, files, body), aside)
 
 
 def check_adapter(
@@ -51,7 +61,8 @@ def check_adapter(
         files: Those of the adapter.
 
     Raises:
-        InputError: A parameter is not what the files have, or not in them.
+        InputError: A parameter is not what the files have, or not in them; or the adapter has a tensor that it does not
+            put into the model.
     """
     adapter = model.active_adapter
     own, adapted = {}, {}
@@ -62,7 +73,8 @@ def check_adapter(
             adapted[_of_base(name.replace(".original_module", ""))] = tensor
         else:
             adapted[_of_base(name)] = tensor
-    _check(folder, {name.replace(".modules_to_save", ""): tensor for name, tensor in own.items()}, files, "")
+    own = {name.replace(".modules_to_save", ""): tensor for name, tensor in own.items()}
+    _refuse_unread(folder, _check(folder, own, files, ""))
     _check(base, adapted, base_files, model.get_base_model().base_model_prefix)
 
 
@@ -70,15 +82,17 @@ def _of_base(name: str) -> str:
     return name.removeprefix("base_model.model.").replace(".base_layer.", ".")
 
 
-def _check(folder: Path, parameters: Mapping[str, torch.Tensor], files: Sequence[Path], body: str) -> None:
+def _check(folder: Path, parameters: Mapping[str, torch.Tensor], files: Sequence[Path], body: str) -> set[str]:
+    """Compare parameters with the files; returns the names of the stored tensors that are none of them."""
     with ExitStack() as stack:
         stored = dict(_open(files, stack))
-        known, unknown = set[int](), list[tuple[str, torch.Tensor]]()
+        known, unknown, unread = set[int](), list[tuple[str, torch.Tensor]](), set(stored)
         for name, tensor in parameters.items():
             in_file = next((new for rename in RENAMES.values() if (new := rename(name, body)) in stored), None)
             if in_file is None:
                 unknown.append((name, tensor))
                 continue
+            unread.discard(in_file)
             expected = stored[in_file].get_tensor(in_file)
             if not _same(tensor, expected):
                 raise _unlike(folder, name)
@@ -86,6 +100,16 @@ def _check(folder: Path, parameters: Mapping[str, torch.Tensor], files: Sequence
         for name, tensor in unknown:
             if tensor.data_ptr() not in known:
                 raise _unlike(folder, name)
+    return unread
+
+
+def _refuse_unread(folder: Path, names: set[str], aside: str = "$^") -> None:
+    unread = sorted(name for name in names if not re.search(aside, name))
+    if unread:
+        raise InputError(
+            f"{folder} has {len(unread)} tensors that its model does not read, {unread[0]} among them.",
+            "Save the model again with save_pretrained, by the configuration that it was trained with.",
+        )
 
 
 def _open(files: Sequence[Path], stack: ExitStack) -> Iterator[tuple[str, Any]]:

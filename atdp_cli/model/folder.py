@@ -46,6 +46,12 @@ LAYERS = (
 NAME_BYTES = 255
 """The most bytes of a file's name."""
 
+FACTORS, LEAST_FACTOR = ("_multiplier", "_scale", "_scaling", "_scaling_factor", "_scalar"), 1e-6
+"""How the names of factors in configurations end, and the smallest that leaves weights an effect."""
+
+EPSILONS = ("_eps", "_epsilon")
+"""How the names of what norms add to a variance end."""
+
 WIDTHS = ("hidden_size", "n_embd", "d_model")
 """Names of the width of hidden states in configurations."""
 
@@ -89,8 +95,8 @@ def check_folder(folder: Path, *, audited: bool = False) -> None:
     _refuse_code(folder / CONFIG, config)
     if (folder / GENERATION).is_file():
         _refuse_code(folder / GENERATION, read_settings(folder / GENERATION))
-    tensors = sum(_count_tensors(file) for file in weight_files(folder))
-    _check_layers(folder / CONFIG, config, tensors)
+    _check_layers(folder / CONFIG, config, len(_check_index(folder)))
+    _check_factors(folder / CONFIG, config)
     _check_tokenizer(folder, needed=True)
 
 
@@ -174,7 +180,7 @@ def _check_adapter(folder: Path) -> None:
         raise InputError(f"{folder} is an adapter of type {config.get('peft_type')}.", "Give a LoRA adapter.")
     if not (folder / ADAPTER_WEIGHTS).is_file():
         raise InputError(f"{folder} has no {ADAPTER_WEIGHTS}.", "Save the adapter as safetensors.")
-    _count_tensors(folder / ADAPTER_WEIGHTS)
+    _tensor_names(folder / ADAPTER_WEIGHTS)
     _check_tokenizer(folder)
     check_folder(base_of(folder))
 
@@ -246,15 +252,43 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _check_layers(file: Path, config: dict[str, Any], tensors: int) -> None:
-    """Refuse more layers than the files have tensors, before a model of that size is created."""
+    """Refuse no layers, and more than the files have tensors, before a model of that size is created."""
     for part in _objects(config):
         for name in LAYERS:
             layers = part.get(name)
-            if isinstance(layers, int) and not 0 <= layers <= tensors:
+            if isinstance(layers, int) and not 1 <= layers <= tensors:
                 raise InputError(
                     f"{file} says {name} is {layers}, and the weights have {tensors:,} tensors.",
                     "Copy or save the model again.",
                 )
+
+
+def _check_factors(file: Path, config: dict[str, Any]) -> None:
+    """Refuse a factor by which layers have no effect, and what they learnt shows once it is set back."""
+    for part in _objects(config):
+        for name, value in part.items():
+            factor = isinstance(value, int | float) and not isinstance(value, bool)
+            none = factor and name.endswith(FACTORS) and abs(value) < LEAST_FACTOR
+            if none or (factor and name.endswith(EPSILONS) and not 0 <= value < 1):
+                raise InputError(
+                    f"{file} says {name} is {value}, by which weights have no effect.", "Copy or save the model again."
+                )
+
+
+def _check_index(folder: Path) -> set[str]:
+    """The names of the stored tensors, each in one file and where the index says it is.
+
+    Raises:
+        InputError: One is stored twice or somewhere else; loaders differ in which one they read.
+    """
+    places = [(name, file.name) for file in weight_files(folder) for name in _tensor_names(file)]
+    index = read_settings(folder / INDEX).get("weight_map") if (folder / INDEX).is_file() else dict(places)
+    if not isinstance(index, dict) or sorted(index.items()) != sorted(places):
+        raise InputError(
+            f"{folder / INDEX} does not say where each of the stored tensors is.",
+            "Save the model again with save_pretrained.",
+        )
+    return set(index)
 
 
 def weight_files(folder: Path) -> tuple[Path, ...]:
@@ -331,20 +365,20 @@ def _shard(folder: Path, name: str) -> Path:
     return folder / name
 
 
-def _count_tensors(file: Path) -> int:
-    """The number of tensors in a safetensors file, at least one."""
+def _tensor_names(file: Path) -> list[str]:
+    """The names of the tensors in a safetensors file, at least one."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(file, framework="np") as tensors:
-            count = len(tensors.keys())
+            names = list(tensors.keys())
     except PermissionError as error:
         raise InputError(f"{file} cannot be read.", "Check its permissions.") from error
     except (SafetensorError, OSError) as error:
         raise InputError(f"{file} is not a whole safetensors file.", "Copy or save it again.") from error
-    if not count:
+    if not names:
         raise InputError(f"{file} holds no tensors.", "Copy or save it again.")
-    return count
+    return names
 
 
 def read_settings(file: Path) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import json
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,11 +13,10 @@ from tests.fuzz.survival import INPUTS, Choices, Make, survive
 
 CONFIG = json.dumps({"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "auto_map": None, "text_config": {"n_head": 2}})
 TOKENIZER = json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 64, "added": [{"a": 1}]})
-INDEX = json.dumps({"metadata": {"total_size": 40}, "weight_map": {"a": "a.safetensors", "b": "b.safetensors"}})
 ADAPTER = json.dumps(
     {"peft_type": "LORA", "base_model_name_or_path": "elsewhere/base", "r": 8, "target_modules": ["a"]}
 )
-HEADER = {
+HEADER: dict[str, Any] = {
     "__metadata__": {"format": "pt"},
     "transformer.h.0.a": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
     "transformer.h.1.b": {"dtype": "BF16", "shape": [4], "data_offsets": [24, 32]},
@@ -30,6 +30,15 @@ def packed(header: bytes, length: int | None = None) -> bytes:
 
 
 WEIGHTS = packed(json.dumps(HEADER).encode())
+SHARDS = {"a.safetensors": "transformer.h.0.a", "b.safetensors": "transformer.h.1.b"}
+INDEX = json.dumps({"metadata": {"total_size": 32}, "weight_map": {name: file for file, name in SHARDS.items()}})
+
+
+def shard(name: str) -> bytes:
+    """A safetensors file of one of the tensors."""
+    begin, end = HEADER[name]["data_offsets"]
+    header = json.dumps({name: HEADER[name] | {"data_offsets": [0, end - begin]}}).encode()
+    return struct.pack("<Q", len(header)) + header + bytes(end - begin)
 
 
 def altered_header(choices: Choices) -> bytes:
@@ -105,8 +114,9 @@ def test_weights(inputs: int, folder: Path) -> None:
 @pytest.mark.ci
 @pytest.mark.parametrize("inputs", INPUTS)
 def test_indices(inputs: int, folder: Path) -> None:
-    (folder / "model.safetensors").rename(folder / "a.safetensors")
-    (folder / "b.safetensors").write_bytes(WEIGHTS)
+    (folder / "model.safetensors").unlink()
+    for file, name in SHARDS.items():
+        (folder / file).write_bytes(shard(name))
 
     def read(content: bytes) -> None:
         (folder / "model.safetensors.index.json").write_bytes(content)
