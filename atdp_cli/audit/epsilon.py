@@ -13,11 +13,11 @@ from math import inf, isqrt
 from typing import Literal, NamedTuple
 
 from atdp_cli.audit.canary import Target
-from atdp_cli.audit.claims import Claim
 from atdp_cli.audit.epsilon_bounds import guess_coins, in_out_bound, rank_bound
 from atdp_cli.audit.exposure import Rank, Scores
 from atdp_cli.audit.hypothesis_tests import Levels, split_alpha
 from atdp_cli.audit.results import EpsilonBound, GroupEpsilon
+from atdp_cli.audit.stated_epsilon import StatedEpsilon
 from atdp_cli.audit.verdict import Limits
 from atdp_cli.errors import UsageError
 from atdp_cli.privacy.adjacency import Adjacency
@@ -47,7 +47,7 @@ class Games:
 
 HALF_AND_ROOT = Games()
 
-NOTHING_REVEALED = Claim(epsilon=0.0, delta=0.0)
+NOTHING_REVEALED = StatedEpsilon(epsilon=0.0, delta=0.0)
 """The strongest claim, which any bound above 0 refutes."""
 
 Method = Literal["in-out", "rank", "pair"]
@@ -70,7 +70,7 @@ class Game:
     guesses: int
     pool: int
     top: int
-    claim: Claim
+    claim: StatedEpsilon
     level: float
 
     @property
@@ -127,7 +127,7 @@ def plan_games(
     scores: int,
     attacks: int = 0,
     by_ranks: bool = True,
-    claim: Callable[[Adjacency], Claim],
+    claim: Callable[[Adjacency], StatedEpsilon],
 ) -> GamePlan:
     """Choose the games, and the share of alpha that each spends.
 
@@ -229,7 +229,7 @@ def _top(pool: int, games: Games) -> int:
     return top
 
 
-def _ceiling(claim: Claim, limits: Limits) -> float:
+def _ceiling(claim: StatedEpsilon, limits: Limits) -> float:
     """The ε above which a bound fails the model; infinite if no bound can."""
     claimed = inf if claim.epsilon is None else claim.epsilon
     return min(claimed, inf if limits.max_epsilon_lower_bound is None else limits.max_epsilon_lower_bound)

@@ -8,13 +8,20 @@ import numpy as np
 
 from atdp_cli.audit.attacks.membership import canary_records
 from atdp_cli.audit.canary import Target, Template
-from atdp_cli.audit.claims import NO_LEDGER, Alike, Claim, claim_of, group_epsilons, ledger_of
 from atdp_cli.audit.epsilon import GamePlan, mirror, plan_games
 from atdp_cli.audit.exposure import Scores
 from atdp_cli.audit.hypothesis_tests import split_alpha
 from atdp_cli.audit.rank import Pool
 from atdp_cli.audit.request import AuditRequest, CanaryTargets
 from atdp_cli.audit.results import RANKS
+from atdp_cli.audit.stated_epsilon import (
+    NO_LEDGER,
+    DetectorInvariance,
+    StatedEpsilon,
+    group_epsilons,
+    ledger_of,
+    stated_epsilon,
+)
 from atdp_cli.corpus.record import Record
 from atdp_cli.corpus.spans import Range, Span, Tier, at_tier, merge
 from atdp_cli.detection.detect import detect_records
@@ -43,13 +50,13 @@ UNLIKE = "the detector does not flag all candidates alike: their redaction or th
 UNEQUAL = "not all candidates have the same equalities"
 
 
-def alike_for(ledger: Ledger, template: Template, targets: Sequence[Target]) -> Alike:
+def detector_invariance(ledger: Ledger, template: Template, targets: Sequence[Target]) -> DetectorInvariance:
     """Whether the candidates are alike to the detector by which a ledger's selective guarantee holds."""
     neighbours = selective_neighbours(ledger)
     if isinstance(neighbours, str) or neighbours.flags is None:
-        return Alike(unlike=str(neighbours))
+        return DetectorInvariance(unlike=str(neighbours))
     if neighbours.flags.detector != text_identity(None):
-        return Alike(unlike=OTHER_DETECTOR)
+        return DetectorInvariance(unlike=OTHER_DETECTOR)
     records = [Record(str(number), text) for number, text in enumerate(candidate_records(template, targets))]
     tier = Tier(neighbours.flags.tier)
     detections = detect_records(records, pipeline=load_pipeline())
@@ -70,7 +77,7 @@ def candidate_records(template: Template, targets: Sequence[Target]) -> Iterator
         yield template.record(template.secret(min(int(share * template.pool), template.pool - 1)))
 
 
-def compare_flagged(flagged: Iterable[tuple[str, Sequence[Span]]], shapes: frozenset[Shape]) -> Alike:
+def compare_flagged(flagged: Iterable[tuple[str, Sequence[Span]]], shapes: frozenset[Shape]) -> DetectorInvariance:
     """Whether texts with their spans differ only in what makes them neighbours of one another.
 
     Args:
@@ -90,14 +97,14 @@ def compare_flagged(flagged: Iterable[tuple[str, Sequence[Span]]], shapes: froze
         )
         first = first or seen
         if seen != first:
-            return Alike(unlike=UNLIKE)
+            return DetectorInvariance(unlike=UNLIKE)
         patterns.add(equality_pattern([(text, spans)]) if "pattern" in shapes else ())
         if len(patterns) > 1:
-            return Alike(unlike=UNEQUAL)
+            return DetectorInvariance(unlike=UNEQUAL)
         for at, (slot, value) in enumerate(place for each in surfaces for place in places(*each) if decoyed):
             if slot.table:
                 values_by_place.setdefault(at, set()).add(value)
-    return Alike(unlike=None, voted=any(len(values) > 1 for values in values_by_place.values()))
+    return DetectorInvariance(unlike=None, voted=any(len(values) > 1 for values in values_by_place.values()))
 
 
 def _between(text: str, spans: Sequence[Span]) -> Iterator[Range]:
@@ -118,11 +125,13 @@ def games_for(folder: Path, canaries: CanaryTargets, pool: Pool, request: AuditR
     template, targets = canaries.template, canaries.targets
     repeats = max((target.repeats for target in targets), default=1)
 
-    def alike() -> Alike:
-        return Alike(unlike=NO_LEDGER) if ledger is None else alike_for(ledger, template, targets)
+    def alike() -> DetectorInvariance:
+        return (
+            DetectorInvariance(unlike=NO_LEDGER) if ledger is None else detector_invariance(ledger, template, targets)
+        )
 
-    def claim(adjacency: Adjacency) -> Claim:
-        return claim_of(ledger, adjacency, repeats=repeats, alike=alike)
+    def claim(adjacency: Adjacency) -> StatedEpsilon:
+        return stated_epsilon(ledger, adjacency, repeats=repeats, invariance=alike)
 
     plan = plan_games(
         targets,

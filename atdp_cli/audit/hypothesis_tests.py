@@ -59,7 +59,7 @@ class TokenLengthGroup(NamedTuple):
     size: int
 
 
-def fisher_in_sample(p_values: Sequence[float], strata: Sequence[TokenLengthGroup]) -> float:
+def fisher_in_sample(p_values: Sequence[float], length_groups: Sequence[TokenLengthGroup]) -> float:
     """Fisher's combined p-value for secrets that are ranked among one shared sample.
 
     Without memory, secrets and sample of one token length are alike, so that every order of them is as likely. The
@@ -68,11 +68,11 @@ def fisher_in_sample(p_values: Sequence[float], strata: Sequence[TokenLengthGrou
     are given. Source: Phipson and Smyth 2010, "Permutation p-values should never be zero".
 
     Args:
-        p_values: Two-sided, within the stratum: of each of m secrets, in (0, 1].
-        strata: Of each secret, the same for all of one token length.
+        p_values: Two-sided, within the group: of each of m secrets, in (0, 1].
+        length_groups: Of each secret, the same for all of one token length.
     """
     observed = -sum(log(p) for p in p_values) - 1e-9
-    groups = tuple(sorted((stratum.size, count) for stratum, count in Counter(strata).items()))
+    groups = tuple(sorted((group.size, count) for group, count in Counter(length_groups).items()))
     return (1 + int(np.count_nonzero(_in_samples(groups) >= observed))) / (1 + DRAWS)
 
 
@@ -103,7 +103,7 @@ def power(stratum_sizes: Sequence[int], level: float, *, mean_exposure: float = 
     """The chance that Holm or Fisher, each at `level`, rejects if the exposures have mean `mean_exposure`.
 
     The alternative: canary i has exposure E_i = -log2(u_i), independent and exponential with mean b bits, u_i
-    being its rank as a share of the stratum, so P(u <= t) = t ** (1 / (b ln 2)). No memorisation is the same
+    being its rank as a share of its group, so P(u <= t) = t ** (1 / (b ln 2)). No memorisation is the same
     family with b = 1 / ln 2. Ranks are whole, r_i = ceil(|S_i| u_i), and the p-values are those of
     `exposure.rank_of`: p_i = min(1, 2 min(r_i, |S_i| - r_i + 1) / |S_i|). Holm rejects something exactly when
     m min(p) <= level. By Monte Carlo with a fixed seed: 100,000 draws (standard error at most 0.0016), and fewer
@@ -144,7 +144,7 @@ def least_detectable(stratum_sizes: Sequence[int], level: float, *, least_power:
         stratum_sizes: |S_i| of each canary, at least one.
 
     Returns:
-        Bits; None where no mean exposure up to the largest stratum's log2 |S| is found so often.
+        Bits; None where no mean exposure up to the largest group's log2 |S| is found so often.
     """
     return _least_detectable(tuple(stratum_sizes), level, least_power)
 
@@ -180,7 +180,7 @@ def mean_upper_limit(exposures: Sequence[float], most: float, *, confidence: flo
 
     Args:
         exposures: m of them, at least one, bits, in [0, `most`]; independent.
-        most: L > 0, bits: log2 |S| of the largest stratum.
+        most: L > 0, bits: log2 |S| of the largest group.
         confidence: 1 − α, in (0, 1).
     """
     if max(exposures) >= most:

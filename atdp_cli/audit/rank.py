@@ -226,8 +226,8 @@ def _completed(name: str) -> Iterator[None]:
         ) from error
 
 
-def sample_strata(pool: Pool, targets: Sequence[Target]) -> tuple[TokenLengthGroup, ...] | None:
-    """The stratum of each target where all are ranked among one sample; None where they are not."""
+def sample_length_groups(pool: Pool, targets: Sequence[Target]) -> tuple[TokenLengthGroup, ...] | None:
+    """The token-length group of each target where all are ranked among one sample; None where they are not."""
     if not pool.sampled:
         return None
     drawn, own = np.split(pool.candidates.lengths, [pool.candidates.lengths.size - len(targets)])

@@ -25,7 +25,7 @@ from atdp_cli.audit.rank import (
     likeliest_scores,
     pool_of,
     rank_targets,
-    sample_strata,
+    sample_length_groups,
 )
 from atdp_cli.audit.request import AuditRequest, CanaryTargets, prepare_audit
 from atdp_cli.audit.results import (
@@ -259,7 +259,7 @@ def _audit(folder: Path, checkpoint: Checkpoint, pool: Pool, shared: _Shared, no
         levels=plan.levels,
         calibrated=canaries.calibrated,
         limits=request.limits,
-        strata=sample_strata(pool, targets),
+        length_groups=sample_length_groups(pool, targets),
         by_ranks=RANKS in request.gates,
     )
     pairs = pair_scores(checkpoint, canaries, name=name) if has_pairs(plan) else None

@@ -82,7 +82,7 @@ def judge(
     mismatch: str | None = None,
     epsilon: tuple[EpsilonBound, ...] = (),
     limits: Limits = DEFAULT_LIMITS,
-    strata: Sequence[TokenLengthGroup] | None = None,
+    length_groups: Sequence[TokenLengthGroup] | None = None,
     by_ranks: bool = True,
     needs_power: bool = True,
 ) -> Audit:
@@ -94,8 +94,8 @@ def judge(
     included. Only canaries that were planted count.
 
     - FAIL: a test rejects, or a canary's exposure or a bound on ε passes a limit, or a bound refutes the ledger.
-    - INCONCLUSIVE, if not FAIL: no canaries; all of every canary's stratum tied; a canary with more than
-      `MAX_UNRESOLVED` of its stratum at its own score up to rounding; 2m / |S| above the level, even
+    - INCONCLUSIVE, if not FAIL: no canaries; all of every canary's group tied; a canary with more than
+      `MAX_UNRESOLVED` of its group at its own score up to rounding; 2m / |S| above the level, even
       for the largest S, so that Holm could not reject even a canary of rank 1; power against
       `MEMORISED_BITS` below `MIN_POWER`; a limit that nothing could pass. Without calibration: no limit. A
       `mismatch` makes even a failure inconclusive: the ranks are not those of what was trained.
@@ -111,14 +111,14 @@ def judge(
         calibrated: Whether the secrets were drawn from the CSPRNG (`Manifest.calibrated`).
         mismatch: What `token_mismatch` says.
         epsilon: The lower bounds, those that can fail the model each at `levels.bound`.
-        strata: Of each canary where all are ranked among one sample; None where they are not.
+        length_groups: Of each canary where all are ranked among one sample; None where they are not.
         by_ranks: Whether the tests can fail the model; if not, what they reject is a notice.
         needs_power: Whether little power against `MEMORISED_BITS` is a doubt.
     """
     planted = [i for i, target in enumerate(targets) if target.planted]
     by_plain = [plain[i] for i in planted]
     by_ratio = None if ratio is None else [ratio[i] for i in planted]
-    of_planted = None if strata is None else [strata[i] for i in planted]
+    of_planted = None if length_groups is None else [length_groups[i] for i in planted]
     combined = _combine(by_plain, by_ratio, levels.test, calibrated, of_planted)
     canaries = _results(plain, ratio, targets, pool, calibrated)
     rejections = _rejections(canaries, combined)
@@ -199,10 +199,10 @@ def _combine(
     ratio: Sequence[Rank] | None,
     level: float,
     calibrated: bool,
-    strata: Sequence[TokenLengthGroup] | None,
+    length_groups: Sequence[TokenLengthGroup] | None,
 ) -> Combined:
-    fisher_p, holm_min_p = _tests(plain if calibrated else None, strata)
-    fisher_p_ratio, holm_min_p_ratio = _tests(ratio if calibrated else None, strata)
+    fisher_p, holm_min_p = _tests(plain if calibrated else None, length_groups)
+    fisher_p_ratio, holm_min_p_ratio = _tests(ratio if calibrated else None, length_groups)
     testable, sizes = calibrated and len(plain) > 0, [rank.stratum_size for rank in plain]
     confidence = 1 - (1 - CONFIDENCE) / (1 if ratio is None else 2)
     return Combined(
@@ -222,15 +222,15 @@ def _combine(
 
 
 def _tests(
-    ranks: Sequence[Rank] | None, strata: Sequence[TokenLengthGroup] | None
+    ranks: Sequence[Rank] | None, length_groups: Sequence[TokenLengthGroup] | None
 ) -> tuple[float | None, float | None]:
     """Fisher's p-value and Holm's smallest adjusted one."""
     if not ranks:
         return None, None
     p_values, lowest = [rank.p_value for rank in ranks], min(holm([rank.p_value for rank in ranks]))
-    if strata is None:
+    if length_groups is None:
         return fisher(p_values), lowest
-    return fisher_in_sample(p_values, strata), lowest
+    return fisher_in_sample(p_values, length_groups), lowest
 
 
 def _mean_exposure(ranks: Sequence[Rank] | None) -> float | None:
@@ -302,7 +302,7 @@ def _rank_doubts(
                 f"{smallest} candidates give at most {log2(smallest):.2f}."
             )
         return tuple(doubts)
-    # A few canaries in small strata are no reason to doubt the rest; what they cost is in the power.
+    # A few canaries in small groups are no reason to doubt the rest; what they cost is in the power.
     largest = max(rank.stratum_size for rank in plain)
     if 2 * len(plain) / largest > combined.level:
         doubts.append(

@@ -31,8 +31,8 @@ from atdp_cli.model.windows import Window, encode_record, tokenizer_fingerprint
 from atdp_cli.reporting.stage_facts import clipped
 from atdp_cli.training.clip.batches import default_tokens
 from atdp_cli.training.clip.engine import trainable
+from atdp_cli.training.examples import Example, count_tokens
 from atdp_cli.training.gradients import unclipped_sum
-from atdp_cli.training.objective import Example, count_tokens
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import Recipe, Train, reads_records, takes_steps
 

@@ -7,7 +7,7 @@ import torch
 
 from atdp_cli.hardening.budget import Cursor
 from atdp_cli.replacement.frequencies import Frequencies
-from atdp_cli.training.objective import Weighing
+from atdp_cli.training.examples import Weighing
 from atdp_cli.training.search import Tuned
 from atdp_cli.training.state import StageResult, StageState
 

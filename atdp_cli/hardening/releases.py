@@ -31,7 +31,7 @@ from atdp_cli.replacement.frequencies import (
     unlisted_share,
     votes,
 )
-from atdp_cli.training.objective import make_example
+from atdp_cli.training.examples import make_example
 from atdp_cli.training.plan import StagePlan, frequencies_event
 from atdp_cli.training.recipe import reads_reference
 from atdp_cli.training.search import Search, Tuned

@@ -45,7 +45,7 @@ from atdp_cli.reporting.entries import BeforeAfter, PerplexityEntry, RanksBefore
 from atdp_cli.reporting.from_ledger import as_entry, fields_from_ledger
 from atdp_cli.reporting.stage_facts import clipped, had_noise, had_noisy_steps
 from atdp_cli.training.clip.select import SelectedEngine
-from atdp_cli.training.objective import Weighing, sensitive_share
+from atdp_cli.training.examples import Weighing, sensitive_share
 from atdp_cli.training.plan import StagePlan, with_chosen_rate
 from atdp_cli.training.search import Trial
 from atdp_cli.training.state import StageResult

@@ -18,7 +18,7 @@ from atdp_cli.hardening.releases import decoy_choice, held_out_decoys, release_f
 from atdp_cli.hardening.workspace import Workspace
 from atdp_cli.model.perplexity import Perplexity, perplexity
 from atdp_cli.replacement.frequencies import unlisted_words
-from atdp_cli.training.objective import Example, Weighing, make_example, weigh
+from atdp_cli.training.examples import Example, Weighing, make_example, weigh
 from atdp_cli.training.objectives import Interpolate
 from atdp_cli.training.plan import Plan, StagePlan, with_chosen_rate
 from atdp_cli.training.recipe import TextVariant, reads_records, reads_reference

@@ -32,7 +32,7 @@ from atdp_cli.privacy.trace import (
     TraceEntry,
     read_trace,
 )
-from atdp_cli.training.objective import Weighing
+from atdp_cli.training.examples import Weighing
 from atdp_cli.training.parallel.collectives import all_reduce_any
 from atdp_cli.training.parallel.ranks import Ranks
 from atdp_cli.training.plan import Plan, StagePlan, step_events
@@ -155,7 +155,7 @@ def _check(plan: Plan, results: _Results, work: Workspace, start: Cursor, now: T
             raise ConformanceError(problem, REMEDY)
         paid += own
     _check_complete(plan, results, sessions[-1], start)
-    if (broken := first_broken(list(_laws(paid)))) is not None:
+    if (broken := first_broken(list(_noise_tests(paid)))) is not None:
         problem = f"{broken.where}: {broken.what} was {broken.used:g}, and {broken.planned:g} was planned."
         raise ConformanceError(problem, REMEDY)
     steps = {place for place in _expected(plan, results, Cursor()) if place[1] == "step"}
@@ -261,7 +261,7 @@ def _expected(plan: Plan, results: _Results, start: Cursor) -> Iterator[_Place]:
             yield from ((position, "step", step) for step in range(start.step + 1 if resumed else 1, last + 1))
 
 
-def _laws(paid: Sequence[PaidEntry]) -> Iterator[NoiseTest]:
+def _noise_tests(paid: Sequence[PaidEntry]) -> Iterator[NoiseTest]:
     """The tests of each step's and release's noise, of a stage's noise together, and of its samples."""
     noise: dict[int, list[float]] = {}
     samples: dict[int, list[int]] = {}

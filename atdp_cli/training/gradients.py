@@ -11,7 +11,7 @@ from atdp_cli.errors import UsageError
 from atdp_cli.model.forward import logits_of
 from atdp_cli.training.clip.batches import PhysicalBatch, default_tokens, loss_gradient, split_by_length
 from atdp_cli.training.clip.engine import ClippingEngine, trainable, zeros_of
-from atdp_cli.training.objective import Example
+from atdp_cli.training.examples import Example
 from atdp_cli.training.objectives import Objective, Unlearning
 from atdp_cli.training.options import Precision
 from atdp_cli.training.parallel.collectives import all_reduce_sum

@@ -13,7 +13,7 @@ from atdp_cli.model.device import block_size
 from atdp_cli.privacy.rng import KeyStream
 from atdp_cli.privacy.trace import Clipped, Noised, Observe, Sampled, ignore_used
 from atdp_cli.training.clip.engine import ClippedSum, ClippingEngine
-from atdp_cli.training.objective import Example
+from atdp_cli.training.examples import Example
 from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks
 
 BLOCK = 1 << 15

@@ -1,6 +1,6 @@
 """The objectives of stages: settings, what each asks of its stage, and words for reports. Never imports torch.
 
-The loss of most is a weighted sum over tokens (`objective.py`). That of machine unlearning is in `unlearning.py`.
+The loss of most is a weighted sum over tokens (`examples.py`). That of machine unlearning is in `unlearning.py`.
 `Interpolate` trains nothing: it changes the weights once.
 """
 

@@ -18,9 +18,9 @@ from atdp_cli.privacy.pld import largest_sample, refuse_larger
 from atdp_cli.privacy.rng import KeyStream
 from atdp_cli.privacy.trace import StepTrace, Trace, Used, ignore_trace
 from atdp_cli.training.clip.engine import ClippingEngine, sensitivity, zeros_of
+from atdp_cli.training.examples import Example, count_tokens
 from atdp_cli.training.gradients import mean_gradient, unclipped_sum
 from atdp_cli.training.noise import clip_and_sum, poisson_sample
-from atdp_cli.training.objective import Example, count_tokens
 from atdp_cli.training.options import Precision
 from atdp_cli.training.parallel.collectives import all_gather
 from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks, local_items

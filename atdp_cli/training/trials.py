@@ -21,7 +21,7 @@ from atdp_cli.events import ChoiceWarning, LearningRateChosen, Notify, TrialDone
 from atdp_cli.model.perplexity import Perplexity, perplexity
 from atdp_cli.model.windows import Window
 from atdp_cli.training.clip.engine import ClippingEngine
-from atdp_cli.training.objective import Example
+from atdp_cli.training.examples import Example
 from atdp_cli.training.options import Precision
 from atdp_cli.training.parallel.collectives import all_reduce_sum
 from atdp_cli.training.parallel.ranks import Ranks

@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 from atdp_cli.errors import UsageError
 from atdp_cli.model.forward import hidden_states, logits_of
 from atdp_cli.training.clip.batches import PhysicalBatch
-from atdp_cli.training.objective import Example
+from atdp_cli.training.examples import Example
 from atdp_cli.training.objectives import NPO, RMU, GradientDifference, SimNPO, Unlearning
 from atdp_cli.training.trainable import at_start
 

@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atdp_cli.audit.canary import Target
-from atdp_cli.audit.claims import Claim
 from atdp_cli.audit.epsilon import GamePlan, Games, plan_games, play_games
 from atdp_cli.audit.exposure import Rank
 from atdp_cli.audit.results import Audit
+from atdp_cli.audit.stated_epsilon import StatedEpsilon
 from atdp_cli.audit.verdict import Limits, judge
 
 POOL = 100_000
 TOP = 10_000
 CANARIES = 400
-NOTHING = Claim(epsilon=0.0, delta=0.0, scope="selective")
+NOTHING = StatedEpsilon(epsilon=0.0, delta=0.0, scope="selective")
 
 PlanOf = Callable[[int], GamePlan]
 """What is planned, by how many canaries are planted."""

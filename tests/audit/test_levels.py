@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.audit.canary import Target
-from atdp_cli.audit.claims import Claim
 from atdp_cli.audit.epsilon import GamePlan, Games, plan_games
 from atdp_cli.audit.hypothesis_tests import MANY, Levels, power, split_alpha
 from atdp_cli.audit.results import MIN_POWER, Audit, Verdict
+from atdp_cli.audit.stated_epsilon import StatedEpsilon
 from atdp_cli.audit.verdict import MEMORISED_BITS, Limits
 from tests.audit.nulls import PlanOf, null_audits, plan_by_planted
 
@@ -105,7 +105,7 @@ def planned(claimed: float | None, *, canaries: int = 40, limit: float | None = 
         games=Games(),
         limits=Limits(alpha=0.01, max_epsilon_lower_bound=limit),
         scores=1,
-        claim=lambda _: Claim(epsilon=claimed, delta=0.0),
+        claim=lambda _: StatedEpsilon(epsilon=claimed, delta=0.0),
     )
 
 

@@ -13,7 +13,7 @@ from atdp_cli.audit.canary import Target, parse_template
 from atdp_cli.audit.hypothesis_tests import SampleRule
 from atdp_cli.audit.pool import tokenise
 from atdp_cli.audit.product_pool import list_candidates, product_pool
-from atdp_cli.audit.rank import pool_of, sample_strata
+from atdp_cli.audit.rank import pool_of, sample_length_groups
 from atdp_cli.audit.trie import build_trie
 from atdp_cli.events import ignore
 from atdp_cli.model.windows import encode_record
@@ -80,8 +80,8 @@ def test_a_pool_is_sampled_where_that_is_much_cheaper(
     pool = pool_of(by_character, template, targets, ignore, sample=rule)
     assert pool.sampled is drawn
     assert pool.candidates.lengths.size == (size + len(targets) if drawn else template.pool)
-    strata = sample_strata(pool, targets)
-    assert strata == (((strata or [None])[0],) * 2 if drawn else None)
+    length_groups = sample_length_groups(pool, targets)
+    assert length_groups == (((length_groups or [None])[0],) * 2 if drawn else None)
     again = pool_of(by_character, template, targets, ignore, sample=rule)
     assert np.array_equal(again.candidates.tails, pool.candidates.tails)
 

@@ -12,7 +12,6 @@ from safetensors.numpy import load_file, save_file
 from transformers import PreTrainedModel
 
 from atdp_cli.audit.canary import Target
-from atdp_cli.audit.claims import DELTA, Claim
 from atdp_cli.audit.epsilon import Games, plan_games, play_games
 from atdp_cli.audit.epsilon_bounds import rank_bound
 from atdp_cli.audit.exposure import Rank, rank_of
@@ -20,6 +19,7 @@ from atdp_cli.audit.plant import draw_canaries, plant_canaries
 from atdp_cli.audit.request import AuditRequest, prepare_audit
 from atdp_cli.audit.results import Audit, EpsilonBound, UnfinishedAudit
 from atdp_cli.audit.run import audit_canary, audit_models
+from atdp_cli.audit.stated_epsilon import DELTA, StatedEpsilon
 from atdp_cli.audit.verdict import Limits
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Event, RecordsRead
@@ -77,7 +77,7 @@ def bounds(
         games=games,
         limits=Limits(alpha=0.05),
         scores=1,
-        claim=lambda _: Claim(epsilon=None, delta=DELTA, missing="nothing is claimed"),
+        claim=lambda _: StatedEpsilon(epsilon=None, delta=DELTA, missing="nothing is claimed"),
     )
     return list(play_games(plan, ranks, targets, None))
 

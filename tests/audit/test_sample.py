@@ -22,10 +22,19 @@ def ranks_in_sample(drawn: Scores, own: Scores) -> list[Rank]:
     return [rank_of(np.append(drawn, score), lengths, drawn.size) for score in own]
 
 
-def judged(ranks: list[Rank], alpha: float, strata: list[TokenLengthGroup] | None) -> Audit:
+def judged(ranks: list[Rank], alpha: float, length_groups: list[TokenLengthGroup] | None) -> Audit:
     targets = [Target(index=0, repeats=1)] * len(ranks)
     levels = split_alpha(alpha, scores=1, bounds=0, canaries=len(ranks))
-    return judge("model", ranks, None, targets, pool=10**5, levels=levels, limits=Limits(alpha=alpha), strata=strata)
+    return judge(
+        "model",
+        ranks,
+        None,
+        targets,
+        pool=10**5,
+        levels=levels,
+        limits=Limits(alpha=alpha),
+        length_groups=length_groups,
+    )
 
 
 @pytest.mark.parametrize(("n", "m"), [(2, 2), (3, 2), (4, 3), (6, 3)])
@@ -46,11 +55,11 @@ def test_the_law_of_the_statistic_is_that_of_all_orders(n: int, m: int) -> None:
 @pytest.mark.ci
 @given(st.lists(st.tuples(st.integers(1, 3), st.floats(1e-6, 1)), min_size=1, max_size=6))
 def test_it_takes_secrets_of_several_lengths_in_any_order(secrets: list[tuple[int, float]]) -> None:
-    strata = [TokenLengthGroup(tokens=tokens, size=10 * tokens) for tokens, _ in secrets]
+    length_groups = [TokenLengthGroup(tokens=tokens, size=10 * tokens) for tokens, _ in secrets]
     p_values = [p for _, p in secrets]
-    p = fisher_in_sample(p_values, strata)
+    p = fisher_in_sample(p_values, length_groups)
     assert 0 < p <= 1
-    assert p == pytest.approx(fisher_in_sample(p_values[::-1], strata[::-1]))
+    assert p == pytest.approx(fisher_in_sample(p_values[::-1], length_groups[::-1]))
 
 
 @pytest.mark.one_in(3)
@@ -60,27 +69,27 @@ def test_it_rejects_models_without_memory_as_often_as_it_says(level: float) -> N
     dice, n, m, models = np.random.default_rng(2), 60, 30, 4000
     better = (dice.normal(size=(models, 1, n)) > dice.normal(size=(models, m, 1))).sum(axis=2)
     p_values = np.minimum(1.0, 2 * np.minimum(better + 1, n + 1 - better) / (n + 1))
-    strata = [TokenLengthGroup(tokens=6, size=n + 1)] * m
-    rejected = sum(fisher_in_sample(row, strata) <= level for row in p_values.tolist()) / models
+    length_groups = [TokenLengthGroup(tokens=6, size=n + 1)] * m
+    rejected = sum(fisher_in_sample(row, length_groups) <= level for row in p_values.tolist()) / models
     assert abs(rejected - level) <= 3.5 * sqrt(level * (1 - level) / models)
 
 
 def test_ties_never_help_to_reject() -> None:
     dice, n, m = np.random.default_rng(3), 40, 6
-    strata = [TokenLengthGroup(tokens=6, size=n + 1)] * m
+    length_groups = [TokenLengthGroup(tokens=6, size=n + 1)] * m
     rejected = 0
     for _ in range(1500):
         drawn, own = dice.integers(6, size=n).astype(float), dice.integers(6, size=m).astype(float)
-        rejected += fisher_in_sample([rank.p_value for rank in ranks_in_sample(drawn, own)], strata) <= 0.2
+        rejected += fisher_in_sample([rank.p_value for rank in ranks_in_sample(drawn, own)], length_groups) <= 0.2
     assert rejected / 1500 <= 0.2
 
 
 def test_audits_in_a_sample_fail_models_without_memory_with_probability_alpha_at_most() -> None:
     dice, alpha, m = np.random.default_rng(5), 0.2, 10
     n = sample_size(split_alpha(alpha, scores=1, bounds=0, canaries=m).test, m)
-    strata = [TokenLengthGroup(tokens=1, size=n + 1)] * m
+    length_groups = [TokenLengthGroup(tokens=1, size=n + 1)] * m
     failed = sum(
-        judged(ranks_in_sample(dice.normal(size=n), dice.normal(size=m)), alpha, strata).verdict is Verdict.FAIL
+        judged(ranks_in_sample(dice.normal(size=n), dice.normal(size=m)), alpha, length_groups).verdict is Verdict.FAIL
         for _ in range(1500)
     )
     assert failed / 1500 <= alpha + 3 * sqrt(alpha * (1 - alpha) / 1500)

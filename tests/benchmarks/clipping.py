@@ -43,8 +43,8 @@ from atdp_cli.privacy.rng import secure_stream
 from atdp_cli.training.clip import ghost, opacus, per_record
 from atdp_cli.training.clip.batches import default_tokens
 from atdp_cli.training.clip.engine import ClippingEngine, trainable
+from atdp_cli.training.examples import Example
 from atdp_cli.training.noise import add_noise
-from atdp_cli.training.objective import Example
 
 LENGTH = 128
 CLIP = 0.1

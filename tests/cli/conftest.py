@@ -13,7 +13,7 @@ import tomli_w
 from atdp_cli.cli.app import run
 
 if TYPE_CHECKING:
-    from atdp_cli.training.objective import Example
+    from atdp_cli.training.examples import Example
     from atdp_cli.training.trainer import StageRun
 
 

@@ -15,7 +15,7 @@ from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.privacy.ledger import DecoyedText, GaussianRelease, PlainTraining, read_ledger, write_ledger
 from atdp_cli.replacement.decoys import uniformly
 from atdp_cli.replacement.draw import decoy_text
-from atdp_cli.training.objective import Example
+from atdp_cli.training.examples import Example
 from atdp_cli.training.recipe import TextVariant
 from tests.cli.conftest import Atdp
 

@@ -10,7 +10,7 @@ import pytest
 
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.privacy.wording import SAME_PATTERN, SAME_SHAPE
-from atdp_cli.training.objective import Example
+from atdp_cli.training.examples import Example
 from tests.cli.conftest import Atdp, Harden, Leaky
 
 ENTITIES = ("--tier", "low-entity")

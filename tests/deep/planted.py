@@ -27,7 +27,7 @@ from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.privacy.rng import KeyStream
 from atdp_cli.training.clip.engine import ClippedSum, ClippingEngine, clip_factor
 from atdp_cli.training.clip.select import SelectedEngine, select_engine
-from atdp_cli.training.objective import Example
+from atdp_cli.training.examples import Example
 from tests.soundness.broken import Silent
 from tests.soundness.tiny import llama
 

@@ -29,10 +29,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.audit.canary import parse_template
-from atdp_cli.audit.claims import Claim, claim_of
 from atdp_cli.audit.epsilon import Game
 from atdp_cli.audit.epsilon_games import compare_flagged
 from atdp_cli.audit.manifest import make_manifest, write_manifest
+from atdp_cli.audit.stated_epsilon import StatedEpsilon, stated_epsilon
 from atdp_cli.corpus.edits import EditedText
 from atdp_cli.corpus.record import Record
 from atdp_cli.corpus.spans import FlaggedRecord, Tier, at_tier, merge
@@ -128,12 +128,12 @@ def _hidden(record: FlaggedRecord) -> tuple[str, tuple[decoys.Shape, ...]]:
     return redact_text(text, spans).text, tuple(shapes)
 
 
-def claimed(repeats: int, *, records: Sequence[FlaggedRecord]) -> Claim:
+def claimed(repeats: int, *, records: Sequence[FlaggedRecord]) -> StatedEpsilon:
     """What the ledger of the advised recipe claims for replacing so many records by others of these."""
     corpus = CorpusFacts(records=1000, relation=hypothetical("line"))
     ledger: Ledger = make_plan(FITTED_DECOYS, corpus, delta=DELTA, checkpoint_history="public").ledger
     alike = compare_flagged(((record.record.text, record.spans) for record in records), frozenset({"pattern", "votes"}))
-    return claim_of(ledger, "replace-one", repeats=repeats, alike=lambda: alike)
+    return stated_epsilon(ledger, "replace-one", repeats=repeats, invariance=lambda: alike)
 
 
 def play_on_release(world: World, seed: int, *, fit: Fit = releases.fit_frequencies) -> Played:
@@ -207,7 +207,7 @@ def play_on_model(world: World, seed: int, folder: Path) -> dict[str, Played]:
     }
 
 
-def _game(claim: Claim) -> Game:
+def _game(claim: StatedEpsilon) -> Game:
     return Game(
         method="pair",
         adjacency="replace-one",

@@ -19,7 +19,7 @@ from atdp_cli.replacement.decoys import uniformly
 from atdp_cli.training.clip.engine import trainable
 from atdp_cli.training.clip.ghost import clipped_sum
 from atdp_cli.training.clip.per_record import record_gradient
-from atdp_cli.training.objective import Example, make_example
+from atdp_cli.training.examples import Example, make_example
 from atdp_cli.training.objectives import Weighted
 from atdp_cli.training.recipe import TextVariant
 from tests.chats import TEMPLATES, end_of, small_conversations, write_chat_checkpoint

@@ -30,7 +30,7 @@ from atdp_cli.hardening.progress import Progress, put_tensors
 from atdp_cli.hardening.workspace import checkpoint_numbers
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.replacement.frequencies import TableShares
-from atdp_cli.training.objective import Weighing
+from atdp_cli.training.examples import Weighing
 from atdp_cli.training.search import Trial, Tuned
 from atdp_cli.training.state import BestEpoch, StageResult, StageState
 

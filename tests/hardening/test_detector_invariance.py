@@ -11,9 +11,9 @@ from atdp_cli.audit.epsilon_games import (
     OTHER_DETECTOR,
     UNEQUAL,
     UNLIKE,
-    alike_for,
     candidate_records,
     compare_flagged,
+    detector_invariance,
 )
 from atdp_cli.corpus.spans import Span, Tier
 from atdp_cli.detection.text_identity import text_identity
@@ -116,20 +116,20 @@ HER = parse_template("Her name is {choice:names}", {"names": NAMES})
 def test_the_detector_of_the_run_looks_at_the_candidates(template: Template, unlike: str | None, voted: bool) -> None:
     dice = random.Random(1)
     targets = [Target(index=dice.randrange(template.pool), repeats=1) for _ in range(5)]
-    alike = alike_for(ledger(), template, targets)
+    alike = detector_invariance(ledger(), template, targets)
     assert (alike.unlike, alike.voted) == (unlike, voted)
 
 
 @pytest.mark.ci
 def test_candidates_that_repeat_a_number_or_not_are_unlike_after_equal_decoys() -> None:
     once, twice = parse_template("My ID is {digits:6}"), parse_template("My ID is {digits:3}-{digits:3}")
-    assert alike_for(ledger("pattern"), once, []).unlike is None
+    assert detector_invariance(ledger("pattern"), once, []).unlike is None
     repeated = Target(index=int("417417"), repeats=1)
-    assert alike_for(ledger(), twice, [repeated]).unlike != UNEQUAL
-    assert alike_for(ledger("pattern"), twice, [repeated]).unlike is not None
+    assert detector_invariance(ledger(), twice, [repeated]).unlike != UNEQUAL
+    assert detector_invariance(ledger("pattern"), twice, [repeated]).unlike is not None
 
 
 def test_a_detector_that_cannot_be_asked_makes_no_claim() -> None:
-    assert alike_for(ledger(detector="a" * 64), HER, []).unlike == OTHER_DETECTOR
-    assert "lists" in str(alike_for(ledger(human=("allow",)), HER, []).unlike)
-    assert alike_for(ledger(), HER, []).unlike is None
+    assert detector_invariance(ledger(detector="a" * 64), HER, []).unlike == OTHER_DETECTOR
+    assert "lists" in str(detector_invariance(ledger(human=("allow",)), HER, []).unlike)
+    assert detector_invariance(ledger(), HER, []).unlike is None

@@ -21,7 +21,7 @@ from atdp_cli.replacement.draw import decoy_record
 from atdp_cli.replacement.edits import redact_text
 from atdp_cli.replacement.frequencies import by_frequency, frequencies, tables
 from atdp_cli.replacement.placeholders import Style, fresh_masking
-from atdp_cli.training.objective import make_example
+from atdp_cli.training.examples import make_example
 from atdp_cli.training.objectives import Objective, Uniform, Weighted
 from atdp_cli.training.recipe import TextVariant
 from tests.replacement.twins import Twins, twins

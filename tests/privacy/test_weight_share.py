@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from atdp_cli.model.windows import Window
-from atdp_cli.training.objective import weigh, weight_share
+from atdp_cli.training.examples import weigh, weight_share
 from atdp_cli.training.objectives import Uniform, Weighted
 
 

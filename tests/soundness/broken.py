@@ -8,7 +8,7 @@ from transformers import PreTrainedModel
 
 from atdp_cli.privacy.rng import Floats, KeyStream
 from atdp_cli.training.clip.engine import ClippedSum, ClippingEngine
-from atdp_cli.training.objective import Example
+from atdp_cli.training.examples import Example
 
 
 def unclipped(engine: ClippingEngine) -> ClippingEngine:

@@ -24,8 +24,8 @@ from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.training.clip.engine import ClippingEngine, trainable
 from atdp_cli.training.clip.select import select_engine
+from atdp_cli.training.examples import Example
 from atdp_cli.training.noise import add_noise, poisson_sample
-from atdp_cli.training.objective import Example
 from atdp_cli.training.objectives import Weighted
 from atdp_cli.training.options import ENGINES, ClippingEngineName
 from tests.soundness.broken import Everyone, window_by_window

@@ -13,7 +13,7 @@ import pytest
 from atdp_cli.hardening.encode import Encoding, encode
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.privacy.noisy_statistic import balancing_weight
-from atdp_cli.training.objective import Example, make_example, sensitive_share
+from atdp_cli.training.examples import Example, make_example, sensitive_share
 from atdp_cli.training.objectives import Weighted
 from atdp_cli.training.recipe import TextVariant, Train, reads_records
 from tests.soundness import worlds

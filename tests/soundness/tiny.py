@@ -7,7 +7,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from atdp_cli.model.windows import Window
-from atdp_cli.training.objective import Example, make_example
+from atdp_cli.training.examples import Example, make_example
 from atdp_cli.training.objectives import Objective
 
 EMPTY = Example((), ())

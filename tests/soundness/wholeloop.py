@@ -23,7 +23,7 @@ from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.training.clip.engine import ClippingEngine, trainable
 from atdp_cli.training.clip.per_record import record_gradient
 from atdp_cli.training.clip.select import select_engine
-from atdp_cli.training.objective import Example
+from atdp_cli.training.examples import Example
 from atdp_cli.training.plan import CorpusFacts, Plan, make_plan
 from atdp_cli.training.recipe import DPSGD, RECIPES, SGD, Recipe
 from atdp_cli.training.solve import solve_noise

@@ -23,7 +23,7 @@ from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.replacement.decoys import uniformly
 from atdp_cli.training.clip.engine import ClippedSum, ClippingEngine
 from atdp_cli.training.clip.select import select_engine
-from atdp_cli.training.objective import Example, make_example
+from atdp_cli.training.examples import Example, make_example
 from atdp_cli.training.objectives import Interpolate, Weighted
 from atdp_cli.training.options import ENGINES, ClippingEngineName
 from atdp_cli.training.plan import CorpusFacts, Reference, StagePlan, make_plan

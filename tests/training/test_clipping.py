@@ -14,7 +14,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausa
 from atdp_cli.model.windows import Window
 from atdp_cli.training.clip.engine import ROUNDING_MARGIN, clip_factor, trainable
 from atdp_cli.training.clip.per_record import clipped_sum
-from atdp_cli.training.objective import Example
+from atdp_cli.training.examples import Example
 
 CLIP = 0.05
 VOCABULARY = 50

@@ -13,8 +13,8 @@ from atdp_cli.errors import UsageError
 from atdp_cli.privacy.ledger import CheckpointHistory
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.training.clip.engine import trainable
+from atdp_cli.training.examples import Example, make_example
 from atdp_cli.training.gradients import gradient_sum
-from atdp_cli.training.objective import Example, make_example
 from atdp_cli.training.objectives import Distilled, Objective, Uniform
 from atdp_cli.training.plan import CorpusFacts, StagePlan, make_plan
 from atdp_cli.training.recipe import RECIPES, AdamW, Train

@@ -19,7 +19,7 @@ from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.training.clip.engine import trainable
 from atdp_cli.training.clip.per_record import clipped_sum
-from atdp_cli.training.objective import Example
+from atdp_cli.training.examples import Example
 from atdp_cli.training.objectives import NoLoss, Uniform
 from atdp_cli.training.plan import CorpusFacts, StagePlan, make_plan
 from atdp_cli.training.recipe import DPSGD, NO_DP, SGD, AdamW, NonPrivate, Optimizer, TextVariant, Train

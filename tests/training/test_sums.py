@@ -26,7 +26,7 @@ from atdp_cli.training.clip import ghost, opacus, per_record
 from atdp_cli.training.clip import select as selection
 from atdp_cli.training.clip.engine import SAME_BITS, ClippedSum, ClippingEngine, sensitivity, zeros_of
 from atdp_cli.training.clip.self_check import STATED_EFFECT
-from atdp_cli.training.objective import Example
+from atdp_cli.training.examples import Example
 from atdp_cli.training.options import Precision
 from atdp_cli.training.parallel.ranks import Ranks, local_items
 from atdp_cli.training.precision import in_precision

@@ -24,8 +24,8 @@ from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.privacy.schedule import Constant, RiseReset, Schedule
 from atdp_cli.training.clip.engine import ClippedSum, trainable
 from atdp_cli.training.clip.per_record import clipped_sum
+from atdp_cli.training.examples import Example
 from atdp_cli.training.noise import BLOCK, normals, poisson_sample
-from atdp_cli.training.objective import Example
 from atdp_cli.training.objectives import NoLoss, Objective, Uniform
 from atdp_cli.training.plan import CorpusFacts, Plan, StagePlan, make_plan
 from atdp_cli.training.recipe import DECOYS, DPSGD, NO_DP, SGD, AdamW, Optimizer, Recipe, TextVariant, Train

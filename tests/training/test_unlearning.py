@@ -13,8 +13,8 @@ from atdp_cli.errors import UsageError
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.training.clip.batches import collate
 from atdp_cli.training.clip.engine import trainable
+from atdp_cli.training.examples import Example, make_example
 from atdp_cli.training.gradients import check_stage, own_sum
-from atdp_cli.training.objective import Example, make_example
 from atdp_cli.training.objectives import NPO, RMU, FlaggedOnly, GradientDifference, SimNPO, Uniform, Unlearning
 from atdp_cli.training.plan import CorpusFacts, Plan, StagePlan, make_plan
 from atdp_cli.training.recipe import RECIPES, AdamW, Recipe, TextVariant, Train, parse_recipe

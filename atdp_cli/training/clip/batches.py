@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 from atdp_cli.model.forward import Batch, logits_of, pad
 from atdp_cli.model.windows import Window
 from atdp_cli.training.clip.engine import MAX_TERMS
-from atdp_cli.training.objective import Example
+from atdp_cli.training.examples import Example
 
 MIN_WIDTH = 8
 """Products of fewer rows go through kernels of their own, which round in another way."""

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from atdp_cli.training.objective import Example
+from atdp_cli.training.examples import Example
 
 ROUNDING_MARGIN = 2e-5
 """Records are clipped to C(1−margin) and accounted with C, which leaves room for the rounding of a record's own norm.

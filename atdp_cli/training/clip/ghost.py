@@ -31,7 +31,7 @@ from atdp_cli.training.clip.ghost_norm import (
     squared_norms,
 )
 from atdp_cli.training.clip.layer_rules import Call, Rule, UnknownLayerError, trained_layers
-from atdp_cli.training.objective import Example
+from atdp_cli.training.examples import Example
 from atdp_cli.training.parallel.collectives import all_reduce_max
 from atdp_cli.training.parallel.fsdp import reshard
 from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks

@@ -14,7 +14,7 @@ from atdp_cli.model.forward import logits_of
 from atdp_cli.training.clip.batches import PhysicalBatch, loss_gradient, must_run_alone, split
 from atdp_cli.training.clip.engine import ClippedSum, add_scaled, clip_factors, trainable, zeros_of
 from atdp_cli.training.clip.layer_rules import UnknownLayerError
-from atdp_cli.training.objective import Example
+from atdp_cli.training.examples import Example
 
 
 def clipped_sum(

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 from atdp_cli.model.forward import logits_of
 from atdp_cli.training.clip.batches import PhysicalBatch, collate, teacher_logits
 from atdp_cli.training.clip.engine import ClippedSum, add_scaled, clip_factor, trainable, zeros_of
-from atdp_cli.training.objective import Example
+from atdp_cli.training.examples import Example
 
 
 def clipped_sum(model: PreTrainedModel, records: Sequence[Example], clip_norm: float) -> ClippedSum:

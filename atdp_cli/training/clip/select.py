@@ -15,7 +15,7 @@ from atdp_cli.training.clip.batches import default_tokens
 from atdp_cli.training.clip.engine import SAME_BITS, ClippedSum, ClippingEngine
 from atdp_cli.training.clip.layer_rules import UnknownLayerError
 from atdp_cli.training.clip.self_check import STATED_EFFECT, batch_effect, same_gradients, stated_effect, without_zeros
-from atdp_cli.training.objective import Example, count_tokens
+from atdp_cli.training.examples import Example, count_tokens
 from atdp_cli.training.options import ENGINES, ClippingEngineName, Precision
 from atdp_cli.training.parallel.collectives import all_gather
 from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks

@@ -22,7 +22,7 @@ from atdp_cli.model.checkpoint import context_length
 from atdp_cli.model.windows import Window
 from atdp_cli.training.clip import per_record
 from atdp_cli.training.clip.engine import ClippedSum, ClippingEngine, trainable
-from atdp_cli.training.objective import Example
+from atdp_cli.training.examples import Example
 from atdp_cli.training.options import ClippingEngineName, Precision
 from atdp_cli.training.precision import computing_in
 

@@ -18,7 +18,7 @@ from transformers.pytorch_utils import Conv1D
 from atdp_cli.model.windows import Window
 from atdp_cli.training.clip.engine import ClippedSum
 from atdp_cli.training.clip.per_record import clipped_sum as loop
-from atdp_cli.training.objective import Example
+from atdp_cli.training.examples import Example
 from tests.training.test_clipping import distance, norm
 
 VOCABULARY = 60

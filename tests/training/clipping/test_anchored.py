@@ -16,7 +16,7 @@ from atdp_cli.training.clip import ghost, opacus
 from atdp_cli.training.clip.engine import trainable
 from atdp_cli.training.clip.per_record import clipped_sum as loop
 from atdp_cli.training.clip.per_record import record_gradient
-from atdp_cli.training.objective import Example, make_example
+from atdp_cli.training.examples import Example, make_example
 from atdp_cli.training.objectives import Anchored, Uniform, Weighted
 from tests.training.clipping.models import VOCABULARY, build, norm_error, oracle, record, relative, untouched
 from tests.training.test_clipping import norm

@@ -18,7 +18,7 @@ from atdp_cli.training.clip.batches import split
 from atdp_cli.training.clip.engine import ClippedSum
 from atdp_cli.training.clip.ghost import clipped_sum
 from atdp_cli.training.clip.per_record import clipped_sum as loop
-from atdp_cli.training.objective import Example
+from atdp_cli.training.examples import Example
 from atdp_cli.training.options import Precision
 from atdp_cli.training.precision import in_precision
 from tests.training.clipping import models

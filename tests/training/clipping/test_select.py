@@ -20,7 +20,7 @@ from atdp_cli.training.clip.batches import split
 from atdp_cli.training.clip.engine import ClippedSum
 from atdp_cli.training.clip.select import select_engine
 from atdp_cli.training.clip.self_check import random_records
-from atdp_cli.training.objective import Example
+from atdp_cli.training.examples import Example
 from tests.training.clipping.models import (
     CONTEXT,
     ISSUE,

@@ -23,7 +23,7 @@ from atdp_cli.training.clip.engine import ClippedSum, clip_factors
 from atdp_cli.training.clip.ghost import capture
 from atdp_cli.training.clip.ghost_norm import LinearUse, Use, add_weighted, must_instantiate, squared_norms
 from atdp_cli.training.clip.layer_rules import Call, UnknownLayerError, rule_for, trained_layers
-from atdp_cli.training.objective import Example
+from atdp_cli.training.examples import Example
 from tests.training.clipping.models import Target, adapted, build, norm_error, oracle, record, relative
 from tests.training.test_clipping import norm
 

@@ -1,6 +1,6 @@
-"""The claims of a model's ledger about all records of a canary together, and which canaries can test them.
+"""The ε that a model's ledger states for all records of a canary together, and which canaries can test it.
 
-End to end a claim is for leaving a canary's records out, or for replacing them. The selective claim is for replacing
+End to end it is for leaving a canary's records out, or for replacing them. The selective one is for replacing
 them by neighbours, records that differ from them only in flagged characters and whose decoys have one law. That is
 replace-one adjacency, so canaries whose candidates are all neighbours can test it by ranks and by pairs.
 """
@@ -22,7 +22,7 @@ from atdp_cli.privacy.scope import is_declared, no_end_to_end, selective_void
 from atdp_cli.privacy.wording import DECLARED
 
 DELTA = 1e-6
-"""Of the bounds on a model that makes no claim."""
+"""δ of the bounds on a model whose ledger states no ε."""
 
 NO_LEDGER = "no ledger that fits the weights lies beside the model"
 ONLY_DECLARED = f"the training was {DECLARED}"
@@ -31,7 +31,7 @@ BEYOND = "the claim for so many records is beyond all figures"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alike:
+class DetectorInvariance:
     """Whether all candidates of a template are alike in what the selective guarantee does not hide.
 
     Attributes:
@@ -44,14 +44,14 @@ class Alike:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class StatedEpsilon:
     """An (ε, δ) that holds for all records of a canary together.
 
     Attributes:
-        epsilon: None where nothing is claimed.
-        delta: Of the claim; where there is none, that of the bounds.
-        scope: In which it is claimed; None where it is not.
-        missing: Why nothing is claimed, as a clause; None where something is.
+        epsilon: None where the ledger states none.
+        delta: Its δ; where there is none, that of the bounds.
+        scope: The scope of the statement; None where there is none.
+        missing: Why the ledger states none, as a clause; None where it states one.
     """
 
     epsilon: float | None
@@ -61,37 +61,39 @@ class Claim:
 
 
 def ledger_of(folder: Path) -> Ledger | None:
-    """The ledger beside the weights; one that does not fit them claims nothing about them."""
+    """The ledger beside the weights; None if it does not fit them."""
     try:
         return read_beside(folder)
     except InputError:
         return None
 
 
-def claim_of(ledger: Ledger | None, adjacency: Adjacency, *, repeats: int, alike: Callable[[], Alike]) -> Claim:
-    """What a ledger claims: end to end where that is finite, else selectively where the canaries can test it.
+def stated_epsilon(
+    ledger: Ledger | None, adjacency: Adjacency, *, repeats: int, invariance: Callable[[], DetectorInvariance]
+) -> StatedEpsilon:
+    """The ε that a ledger states: end to end where that is finite, else selectively where the canaries can test it.
 
     Args:
         repeats: Records of the most repeated canary.
-        alike: Looks at the candidates; called only where the selective claim depends on it.
+        invariance: Looks at the candidates; called only where the selective ε depends on it.
     """
     if ledger is None:
-        return Claim(epsilon=None, delta=DELTA, missing=NO_LEDGER)
+        return StatedEpsilon(epsilon=None, delta=DELTA, missing=NO_LEDGER)
     if no_end_to_end(ledger) is None:
-        return _claim(ledger, private_events(ledger.events), "end_to_end", adjacency, repeats)
+        return _stated(ledger, private_events(ledger.events), "end_to_end", adjacency, repeats)
     if is_declared(ledger):
-        return Claim(epsilon=None, delta=ledger.delta, missing=ONLY_DECLARED)
+        return StatedEpsilon(epsilon=None, delta=ledger.delta, missing=ONLY_DECLARED)
     missing = no_end_to_end(ledger) if selective_void(ledger) else PRESENCE if adjacency == "zero-out" else None
     if missing is not None:
-        return Claim(epsilon=None, delta=ledger.delta, missing=missing)
-    looked = alike()
+        return StatedEpsilon(epsilon=None, delta=ledger.delta, missing=missing)
+    looked = invariance()
     if looked.unlike is not None:
-        return Claim(epsilon=None, delta=ledger.delta, missing=looked.unlike)
+        return StatedEpsilon(epsilon=None, delta=ledger.delta, missing=looked.unlike)
     return _selective(ledger, repeats, looked)
 
 
 def group_epsilons(ledger: Ledger | None, repeats: Iterable[int]) -> tuple[GroupEpsilon, ...]:
-    """What a ledger claims end to end of so many records that are left out together, the fewest first.
+    """The ε that a ledger states end to end for records that are left out together, the fewest first.
 
     Args:
         repeats: How many records canaries have.
@@ -104,36 +106,36 @@ def _group_epsilon(ledger: Ledger | None, records: int) -> GroupEpsilon:
         return GroupEpsilon(records=records, epsilon=None, delta=DELTA, missing=NO_LEDGER)
     if reason := no_end_to_end(ledger):
         return GroupEpsilon(records=records, epsilon=None, delta=ledger.delta, missing=reason)
-    claim = _claim(ledger, private_events(ledger.events), "end_to_end", "zero-out", records)
-    return GroupEpsilon(records=records, epsilon=claim.epsilon, delta=claim.delta, missing=claim.missing)
+    stated = _stated(ledger, private_events(ledger.events), "end_to_end", "zero-out", records)
+    return GroupEpsilon(records=records, epsilon=stated.epsilon, delta=stated.delta, missing=stated.missing)
 
 
-def _selective(ledger: Ledger, repeats: int, alike: Alike) -> Claim:
-    """The selective claim for `repeats` records of a canary that are replaced together."""
+def _selective(ledger: Ledger, repeats: int, invariance: DetectorInvariance) -> StatedEpsilon:
+    """The selective ε for `repeats` records of a canary that are replaced together."""
     events = private_events(ledger.events)
-    if not alike.voted:
+    if not invariance.voted:
         events = tuple(event for event in events if not _of_frequencies(event))
-    return _claim(ledger, events, "selective", "replace-one", repeats)
+    return _stated(ledger, events, "selective", "replace-one", repeats)
 
 
 def _of_frequencies(event: PrivateEvent) -> bool:
     return event.relation.shape == "votes"
 
 
-def _claim(
+def _stated(
     ledger: Ledger,
     events: Sequence[PrivateEvent],
     scope: Literal["end_to_end", "selective"],
     adjacency: Adjacency,
     repeats: int,
-) -> Claim:
+) -> StatedEpsilon:
     if not events:  # nothing that any of the records could move
-        return Claim(epsilon=0.0, delta=0.0, scope=scope)
+        return StatedEpsilon(epsilon=0.0, delta=0.0, scope=scope)
     try:
         with np.errstate(over="ignore"):  # of a privacy loss beyond all bounds, which gives inf
             epsilon = epsilon_group(events, ledger.delta, records=repeats, grid=ledger.grid, adjacency=adjacency)
     except BudgetError:  # in the thousands
         epsilon = float("inf")
     if not isfinite(epsilon):
-        return Claim(epsilon=None, delta=ledger.delta, missing=BEYOND)
-    return Claim(epsilon=epsilon, delta=ledger.delta, scope=scope)
+        return StatedEpsilon(epsilon=None, delta=ledger.delta, missing=BEYOND)
+    return StatedEpsilon(epsilon=epsilon, delta=ledger.delta, scope=scope)

@@ -1,4 +1,4 @@
-"""The objective of a stage: the weight of each token in its record's loss."""
+"""The examples that a stage trains on, and the weight of each token in its record's loss."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

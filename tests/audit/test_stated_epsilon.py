@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from atdp_cli.audit.claims import DELTA, NO_LEDGER, PRESENCE, Alike, Claim, claim_of, group_epsilons
+from atdp_cli.audit.stated_epsilon import (
+    DELTA,
+    NO_LEDGER,
+    PRESENCE,
+    DetectorInvariance,
+    StatedEpsilon,
+    group_epsilons,
+    stated_epsilon,
+)
 from atdp_cli.privacy.accountant import epsilon_group
 from atdp_cli.privacy.adjacency import Adjacency
 from atdp_cli.privacy.guarantee import guarantees
@@ -15,7 +23,11 @@ from atdp_cli.training.plan import CorpusFacts, make_plan
 from atdp_cli.training.recipe import ATDP, DECOYS, DP_SGD, FITTED_DECOYS, NO_DP, REDACTED, Recipe, Train
 from tests.privacy.relations import plain, relation, votes
 
-UNVOTED, VOTED, UNLIKE = Alike(unlike=None, voted=False), Alike(unlike=None), Alike(unlike="they differ")
+UNVOTED, VOTED, UNLIKE = (
+    DetectorInvariance(unlike=None, voted=False),
+    DetectorInvariance(unlike=None),
+    DetectorInvariance(unlike="they differ"),
+)
 
 
 def ledger_of(recipe: Recipe, **fields: Any) -> Ledger:
@@ -23,8 +35,10 @@ def ledger_of(recipe: Recipe, **fields: Any) -> Ledger:
     return make_plan(recipe, corpus, delta=1e-6, checkpoint_history=fields.pop("checkpoint_history", "public")).ledger
 
 
-def claim(recipe: Recipe, alike: Alike, *, adjacency: Adjacency = "replace-one", repeats: int = 10, **at: Any) -> Claim:
-    return claim_of(ledger_of(recipe, **at), adjacency, repeats=repeats, alike=lambda: alike)
+def claim(
+    recipe: Recipe, alike: DetectorInvariance, *, adjacency: Adjacency = "replace-one", repeats: int = 10, **at: Any
+) -> StatedEpsilon:
+    return stated_epsilon(ledger_of(recipe, **at), adjacency, repeats=repeats, invariance=lambda: alike)
 
 
 @pytest.mark.parametrize("recipe", [REDACTED, DECOYS, FITTED_DECOYS])
@@ -101,7 +115,7 @@ def test_another_release_is_never_left_out() -> None:
     ledger = Ledger(
         unit="line", checkpoint_history="public", records=9, delta=1e-6, grid=1e-3, events=(share, plain("shape"))
     )
-    actual = claim_of(ledger, "replace-one", repeats=1, alike=lambda: UNVOTED)
+    actual = stated_epsilon(ledger, "replace-one", repeats=1, invariance=lambda: UNVOTED)
     assert actual.epsilon is not None
     assert actual.epsilon > 0
 
@@ -117,7 +131,9 @@ def test_another_release_is_never_left_out() -> None:
         (NO_DP + DECOYS, UNVOTED, {}, "trained on the corpus without protection"),
     ],
 )
-def test_where_nothing_is_claimed_it_says_why(recipe: Recipe, alike: Alike, at: dict[str, Any], missing: str) -> None:
+def test_where_nothing_is_claimed_it_says_why(
+    recipe: Recipe, alike: DetectorInvariance, at: dict[str, Any], missing: str
+) -> None:
     actual = claim(recipe, alike, **at)
     assert (actual.epsilon, actual.scope) == (None, None)
     assert actual.missing is not None
@@ -125,19 +141,19 @@ def test_where_nothing_is_claimed_it_says_why(recipe: Recipe, alike: Alike, at: 
 
 
 def test_without_a_ledger_nothing_is_claimed() -> None:
-    actual = claim_of(None, "replace-one", repeats=1, alike=lambda: UNVOTED)
-    assert actual == Claim(epsilon=None, delta=DELTA, missing=NO_LEDGER)
+    actual = stated_epsilon(None, "replace-one", repeats=1, invariance=lambda: UNVOTED)
+    assert actual == StatedEpsilon(epsilon=None, delta=DELTA, missing=NO_LEDGER)
 
 
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
 def test_what_holds_end_to_end_is_tested_whatever_the_canaries_are(adjacency: Adjacency) -> None:
     """The candidates are not even looked at."""
 
-    def never() -> Alike:
+    def never() -> DetectorInvariance:
         raise AssertionError
 
     ledger = ledger_of(DP_SGD)
-    actual = claim_of(ledger, adjacency, repeats=1, alike=never)
+    actual = stated_epsilon(ledger, adjacency, repeats=1, invariance=never)
     assert actual.scope == "end_to_end"
     assert actual.epsilon is not None
     assert 0 < actual.epsilon < math.inf
