@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from atdp_cli.accounting.run import check_limit
-from atdp_cli.audit.claims import group_epsilons
+from atdp_cli.audit.stated_epsilon import group_epsilons
 from atdp_cli.errors import BudgetError
 from atdp_cli.privacy.compose import compose_ledgers
 from atdp_cli.privacy.guarantee import guarantees
