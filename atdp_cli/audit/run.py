@@ -112,7 +112,7 @@ class _Shared:
 
 
 def audit_canary(request: AuditRequest, notify: Notify = ignore) -> AuditDocument:
-    """Ask how well each model remembers planted secrets: their rank among all alternatives.
+    """Measure how well each model remembers planted secrets: their rank among all alternatives.
 
     A model that fails to load among several is an `UnfinishedAudit`, and the others are still audited.
 

@@ -77,7 +77,7 @@ def _table(summary: AccountSummary, figures: ScopeEntry, *, first: bool) -> Any:
 
 
 def account_command(request: AccountRequest, printing: JsonOptions) -> None:
-    """Say what ε runs have spent, or would spend: by PLD (the figure to quote), by RDP, and the paper's way.
+    """Compute the ε that runs have spent, or would spend: by PLD (the figure to quote), by RDP, and the paper's way.
 
     Give ledgers, or a recipe with its number of records, or a run of equal steps: its sampling probability, noise
     multiplier and steps. With --adopt and --ledger you declare how a model was trained elsewhere.

@@ -35,7 +35,7 @@ def audit_canary_command(
     saying: ProgressOptions,
     models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="One or more model folders.")],
 ) -> None:
-    """Ask how well each model remembers planted secrets: their exact rank among all alternatives.
+    """Measure how well each model remembers planted secrets: their exact rank among all alternatives.
 
     Exit codes: 0 passed; 1 failed, and only that; 2 usage or unreadable input; 3 not completed; 4 inconclusive.
     Exposure is log2(candidates / rank): a secret that was never seen has 1.44 bits on average.

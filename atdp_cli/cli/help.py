@@ -108,7 +108,7 @@ class OutputOptions(JsonOptions):
     """The options for what a command prints."""
 
     quiet: Annotated[bool, Option(OUTPUT, flags=("--quiet", "-q"), fingerprint=False)] = False
-    """Say nothing but errors on standard error."""
+    """Print nothing but errors on standard error."""
 
 
 class ProgressOptions(OutputOptions):

@@ -45,7 +45,7 @@ class ReviewOptions(Options):
 
 
 def review_command(
-    queue: Annotated[Path, typer.Argument(metavar="QUEUE", help="What atdp detect --review wrote.")],
+    queue: Annotated[Path, typer.Argument(metavar="QUEUE", help="The queue that atdp detect --review wrote.")],
     printing: OutputOptions,
     options: ReviewOptions,
 ) -> None:

@@ -65,8 +65,8 @@ class DecoyOptions(
     """How many copies to write, each with decoys of its own: one for each epoch of training."""
 
     recipe: Annotated[DecoyRecipe, Option(COPIES, metavar="fitted-decoys|decoys")] = "fitted-decoys"
-    """Whose decoys: those of harden --recipe fitted-decoys, drawn as often as one noisy release says that the corpus
-    has them, or those of --recipe decoys, drawn uniformly, which spend nothing."""
+    """The decoys: those of harden --recipe fitted-decoys, drawn as often as one noisy release says that the corpus has
+    them, or those of --recipe decoys, drawn uniformly, which spend nothing."""
 
     decoy_equality: Annotated[DecoyEquality, Option(flag=False)] = "record"
     """record: values that are equal in a record stay equal in its decoys. none: each is drawn by itself."""

@@ -38,16 +38,17 @@ class MapOptions(Options):
     """One or more model folders."""
 
     data: Annotated[Path, Option(DATA, main=True)]
-    """What the models were trained on: .txt, .jsonl, .csv, .tsv (also .gz or .zst) or .parquet."""
+    """The corpus that the models were trained on: .txt, .jsonl, .csv, .tsv (also .gz or .zst) or .parquet."""
 
     eval_data: Annotated[Path | None, Option(DATA, main=True)] = None
-    """Records of the same kind that no model has read: what chance looks like. The more, the smaller the p-values."""
+    """Held-out records of the same kind, which no model has read: they show what chance gives. The more, the smaller
+    the p-values."""
 
     harden_split: Annotated[bool, Option(DATA, main=True)] = False
     """The models were trained by atdp harden on --data alone, so that it held out every twentieth record."""
 
     holdout_by: Annotated[str, Option(flag=False)] = EACH_RECORD
-    """What is tested as one and held out whole, as for harden: the lines between blank ones, or all records with the
+    """The unit that is tested and held out as one, as for harden: the lines between blank ones, or all records with the
     same value of a field. Use it where records of a conversation or a user are alike."""
 
     reference: Annotated[Path | None, Option(AUDIT, main=True)] = None

@@ -23,13 +23,13 @@ class ReportRequest(Options):
     """Folder that harden wrote; OUT.private for the whole report."""
 
     name: Annotated[Annotated[str, AfterValidator(checked_name)] | None, Option(metavar="NAME")] = None
-    """What the model is called in OUT's reports, which are written again. It is published with them."""
+    """The model's name in OUT's reports, which are written again. It is published with them."""
 
     audit: Annotated[Path | None, Option(metavar="FILE")] = None
-    """Put what audit-canary --json wrote into OUT's reports, and write all of them again."""
+    """Add the JSON of audit-canary to OUT's reports, and write all of them again."""
 
     map: Annotated[Path | None, Option(metavar="FILE")] = None
-    """Put what audit-corpus --json wrote into the report of OUT.private, and write it again."""
+    """Add the JSON of audit-corpus to the report of OUT.private, and write it again."""
 
 
 def report(request: ReportRequest) -> Report:

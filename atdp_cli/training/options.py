@@ -75,7 +75,7 @@ class DataOptions(Options):
     to say."""
 
     max_records: Annotated[int | None, Option(flag=False, fingerprint="records")] = None
-    """Take the first so many records."""
+    """Use only so many records, the first ones."""
 
     eval_data: Annotated[Path | None, Option(DATA, fingerprint="records")] = None
     """Held-out corpus. Default: every twentieth record of --data, at most 500."""
@@ -85,7 +85,7 @@ class DataOptions(Options):
     value of a field. So you declare these boundaries public. Default: record."""
 
     max_windows: Annotated[int, Field(ge=1), Option(flag=False, fingerprint="recipe", public=True)] = 8
-    """Windows of a long record; the rest is left out."""
+    """The most windows of a long record; the rest is left out."""
 
     manifest: Annotated[Path | None, Option(DATA, main=True)] = None
     """Canaries of plant-canary: check that they are trained on, token for token."""
@@ -271,8 +271,8 @@ class EngineOptions(Options):
     """Tokens in memory at a time. auto goes by the vocabulary and shrinks when memory runs out."""
 
     compute_dtype: Annotated[Precision, Option(flag=False, fingerprint=False, public=True)] = "float32"
-    """What layers compute in while training. Weights, norms, sums and noise are in float32 or better, and perplexities
-    are measured in it. bfloat16 is for GPUs."""
+    """The number format of layers' computations while training. Weights, norms, sums and noise are in float32 or
+    better, and perplexities are measured in it. bfloat16 is for GPUs."""
 
     shard_model: Annotated[bool, Option(flag=False, fingerprint=False)] = False
     """Under torchrun: each process holds a part of every parameter (FSDP2), for models that fit no device."""
@@ -282,8 +282,8 @@ class ResumingOptions(Options):
     """Saving and resuming of interrupted runs."""
 
     resume: Annotated[bool, Option(OUTPUT, main=True, fingerprint=False)] = False
-    """Go on with the run that was interrupted, from its last saved state in OUT.partial/; where there is none, begin.
-    Steps that are taken again are spent again."""
+    """Continue the interrupted run from its last saved state in OUT.partial/, or begin if there is none. Steps that are
+    taken again are spent again."""
 
     checkpoint_every: Annotated[float, Field(ge=0), Option(flag=False, fingerprint=False)] = 10.0
     """How often the state of the run is saved in OUT.partial/. 0: only on Ctrl-C or SIGTERM."""
