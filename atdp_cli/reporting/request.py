@@ -26,10 +26,10 @@ class ReportRequest(Options):
     """The model's name in OUT's reports, which are written again. It is published with them."""
 
     audit: Annotated[Path | None, Option(metavar="FILE")] = None
-    """Add the JSON of audit-canary to OUT's reports, and write all of them again."""
+    """Put the JSON of audit-canary into OUT's reports, and write all of them again."""
 
     map: Annotated[Path | None, Option(metavar="FILE")] = None
-    """Add the JSON of audit-corpus to the report of OUT.private, and write it again."""
+    """Put the JSON of audit-corpus into the report of OUT.private, and write it again."""
 
 
 def report(request: ReportRequest) -> Report:
