@@ -1,4 +1,4 @@
-"""How a model ranks canaries: the pool of candidates with its trie, their scores, and the ranks."""
+"""Ranking of canaries by a model: the pool of candidates with its trie, their scores, and the ranks."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -174,7 +174,7 @@ class AuditRequest(ComputeOptions, ExecutorOptions):
 
     @property
     def limits(self) -> Limits:
-        """What fails a model."""
+        """The limits that fail a model."""
         return Limits(
             alpha=self.alpha,
             max_exposure=self.max_exposure,

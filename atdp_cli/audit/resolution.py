@@ -6,7 +6,7 @@ from atdp_cli.audit.results import CONFIDENCE, MIN_POWER
 
 
 def resolution(detectable: float | None, limit: float | None, limit_ratio: float | None) -> str:
-    """How much memory a passed audit leaves possible, in sentences; bits as in `Combined`, rounded up to tenths."""
+    """The memory that a passed audit leaves possible, in sentences; bits as in `Combined`, rounded up to tenths."""
     sentences = []
     if detectable is not None:
         sentences.append(

@@ -256,7 +256,7 @@ class EpsilonBound(AuditPart):
 
 
 class GroupEpsilon(AuditPart):
-    """What the model's ledger claims end to end of all records of a canary together, against leaving them out.
+    """The ε that the model's ledger states end to end for all records of a canary together, against leaving them out.
 
     Attributes:
         records: How many of them there are.
@@ -373,7 +373,7 @@ AnyAudit = Audit | UnfinishedAudit
 
 
 class AuditDocument(AuditPart):
-    """What `audit-canary --json` prints: every model, in the order given."""
+    """The document that `audit-canary --json` prints: every model, in the order given."""
 
     schema_version: Literal[1] = 1
     models: tuple[Annotated[AnyAudit, Field(discriminator="verdict")], ...]

@@ -28,7 +28,7 @@ def _write_settings(context: typer.Context, path: Path | None) -> None:
 
 
 class DetectPrintingOptions(ProgressOptions):
-    """What the command prints or writes beside its work."""
+    """The options for what the command prints or writes beside its work."""
 
     write_detector: Annotated[Path | None, Option(DETECTION, metavar="FILE.toml"), Eager(_write_settings)] = None
     """Write a file for --detector, in which every setting is explained and none is changed, and stop."""

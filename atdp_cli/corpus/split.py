@@ -24,7 +24,7 @@ BLANK_LINE, EACH_RECORD = "blank-line", "record"
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
-    """Which records train and which only measure. The choice is by position alone, so it is public.
+    """The records that train, and those that only measure. The choice is by position alone, so it is public.
 
     Attributes:
         records: All, in the corpora's order; those of a separate validation file come last.

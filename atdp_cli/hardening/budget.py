@@ -1,4 +1,4 @@
-"""How far a resumed run may go: repeated steps are spent again, and ε has a limit. No torch here."""
+"""The limit of a resumed run: repeated steps are spent again, and ε has a limit. No torch here."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -95,7 +95,7 @@ def events_left_by(plan: Plan, cursor: Cursor, spent: Sequence[LedgerEvent], end
 
 
 def _noisy_events(stage: StagePlan, begun: Cursor, last: int | None) -> Iterator[PrivateEvent]:
-    """What a stage still spends up to one of its steps, or all of them."""
+    """The events that a stage still spends up to one of its steps, or all of them."""
     ended = 0
     for event in private_events(stage.events):
         if not isinstance(event, SubsampledGaussian):

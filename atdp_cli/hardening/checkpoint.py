@@ -174,7 +174,7 @@ def _read_document(folder: Path) -> StateDocument | str:
 
 
 def _damage(folder: Path, document: StateDocument) -> str | None:
-    """What is wrong with a checkpoint's tensors; None where each file is what was written."""
+    """The damage of a checkpoint's tensors, in words; None where each file is what was written."""
     for name, digest in document.files.items():
         try:
             with (folder / name).open("rb") as stream:

@@ -1,4 +1,4 @@
-"""How far a run is. A checkpoint, and another process, gets it as a document and the tensors that are in it."""
+"""The progress of a run. A checkpoint, and another process, gets it as a document and the tensors that are in it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from atdp_cli.training.state import StageResult, StageState
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Progress:
-    """How far a run is, apart from its model.
+    """The progress of a run, apart from its model.
 
     Attributes:
         stage: The position of the stage that runs or comes next; the number of stages where all are done.

@@ -27,7 +27,7 @@ def _unseen(plan: HardenPlan) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """What a surrounding program adds to a run.
+    """The inputs that a surrounding program adds to a run.
 
     Attributes:
         ranks: Which of several processes this one is.

@@ -71,7 +71,7 @@ class MemorisedPlace(AuditPart):
 
 
 class MemoryMap(AuditPart):
-    """What one model has memorised of a corpus.
+    """The text of a corpus that one model has memorised.
 
     Attributes:
         reference: Folder of the public base model; None where its scores are log p alone.
