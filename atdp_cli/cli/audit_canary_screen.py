@@ -97,7 +97,7 @@ def _capped(audit: Audit) -> Iterator[str]:
 
 
 def _groups(audit: Audit) -> Iterator[str]:
-    """The ε that the ledger states end to end for all records of a canary together, a line for each number of records."""
+    """The ε that the ledger states end to end for a canary's records together, a line for each number of records."""
     from atdp_cli.privacy.wording import epsilon_delta
 
     for group in audit.group_epsilon:
