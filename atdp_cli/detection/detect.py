@@ -28,7 +28,7 @@ _OF_ENTITIES = {
     "LOC": 0.6,
     "FAC": 0.8,
     "ORG": 0.7,
-    "DATE": 0.5,
+    "DATE": 0.6,
     "PROPN": 0.9,
 }
 """By label: the share of spaCy's entities, and of the tagger's names, that annotators label too."""

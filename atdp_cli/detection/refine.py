@@ -1,6 +1,7 @@
 """Post-processing of spans: drops structural text and common words, prefers identifiers."""
 
 import bisect
+import calendar
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -41,6 +42,9 @@ _BESIDE = "\"'“”‘’()[]- \t\r"
 _GUESSES = frozenset({"PROPN", "PERSON", "PER"})
 """A person's name is in the lists of names, or its words are in no list; the tagger's names are mere guesses."""
 
+_LISTED_ITEM = re.compile(r"[^\W\d_]{3,}\d{1,2}")
+"""A word with a number, as in "question2"."""
+
 _TITLES = frozenset({"Dr", "Mr", "Ms", "St", "Mrs", "Rev", "Gen", "Col"})
 """After which, as after an initial, a full stop ends no sentence."""
 
@@ -79,6 +83,8 @@ def is_public(text: str, start: int, end: int, label: str) -> bool:
     words = _WORD.findall(place)
     if label in _TIMES:
         return _DURATION.fullmatch(place.casefold()) is not None or _says_no_date(place, words)
+    if _LISTED_ITEM.fullmatch(place) and all(map(_is_common, words)):
+        return True
     if any(map(str.isdigit, place)):
         return False
     return (
@@ -90,7 +96,7 @@ def is_public(text: str, start: int, end: int, label: str) -> bool:
 
 
 def _says_no_date(place: str, words: list[str]) -> bool:
-    if any(map(str.isdigit, place)) or any(word.istitle() for word in words[1:]):
+    if any(map(str.isdigit, place)) or any(word.istitle() and word.casefold() not in _WEEKDAYS for word in words[1:]):
         return False
     return all(map(_says_no_day, words))
 
@@ -136,8 +142,14 @@ def _goes_on(text: str, end: int) -> bool:
     return match is not None and match[1][0].isupper() and not match[1].isupper() and not _is_common(match[1])
 
 
+_WEEKDAYS = frozenset(day.casefold() for day in (*calendar.day_name, *calendar.day_abbr))
+"""Alone they name no day."""
+
+
 def _says_no_day(word: str) -> bool:
     folded = word.casefold()
+    if folded in _WEEKDAYS:
+        return True
     if any(folded in structure_words(kind) for kind in ("numbers", "calendar")):
         return False
     return folded in function_words() or folded in common_words()

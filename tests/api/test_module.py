@@ -20,7 +20,7 @@ from tests.cli.conftest import Atdp, atdp
 __all__ = ["atdp"]
 
 SHORT: dict[str, Any] = {"max_records": 60, "epochs": 1, "threads": 1}
-NO_FLAGS = ("threads", "insecure_seed")
+NO_FLAGS = ("threads", "insecure_seed", "max_records", "store", "progress")
 PAGE = Path(__file__).parents[2] / "docs" / "python.md"
 
 

@@ -47,7 +47,7 @@ SCRIPTS = {"github": _github, "gitlab": _gitlab, "pre-commit": _hook}
 def _commands(text: str) -> list[list[str]]:
     """The arguments of every `atdp` in a script or a page."""
     lines = [line.partition("with: ")[2] or line for line in text.replace("`", "\n").split("\n")]
-    return [shlex.split(line)[1:] for line in lines if line.strip().startswith("atdp ")]
+    return [shlex.split(line.split(" || ")[0])[1:] for line in lines if line.strip().startswith("atdp ")]
 
 
 @pytest.fixture

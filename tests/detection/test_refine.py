@@ -50,6 +50,8 @@ PUBLIC = [
     *[("the [Great Adventure] there", "PROPN"), ("see [Account Settings] there", "PERSON")],
     *[("about [14 days] ago", "DATE"), ("[up to 90 days]", "DATE"), ("[half an hour]", "TIME"), ("[3-5 days]", "DATE")],
     *[("read #[FridayFeeling]", "PROPN"), ("read #[Zworpel]", "PROPN")],
+    *[("on [Last Tuesday]", "DATE"), ("come [friday]", "DATE"), ("see [question2] there", "PERSON")],
+    *[("[Alright] then", "PROPN"), ("on [Mon]", "DATE"), ("an [other4] came", "ORG")],
     *[("an [order] came", "PERSON"), ("your [Email Address] please", "PERSON"), ("have a [nice day]", "DATE")],
 ]
 NAMES = [
@@ -61,10 +63,11 @@ NAMES = [
         ("[Hannah] left", "PERSON"),
         ("[Ty] left", "PROPN"),
     ],
+    *[("on [Friday 13 May]", "DATE"), ("is [rose22] here", "PERSON"), ("[zorg4] came", "ORG")],
     *[("she is [34 years]", "DATE"), ("on [June 16]", "DATE"), ("in [1956]", "DATE"), ("paid [900 days] in", "MONEY")],
     *[("Mr. [Carpet] called", "PERSON"), ("J. [Carpet] called", "PERSON"), ("a [Zworpel Account]", "PROPN")],
     *[("[will smith] left", "PERSON"), ("see you in [may]", "DATE"), ("in [the summer]", "DATE")],
-    *[("born [the fifth]", "DATE"), ("paid [five hundred dollars]", "MONEY"), ("on [Last Tuesday]", "DATE")],
+    *[("born [the fifth]", "DATE"), ("paid [five hundred dollars]", "MONEY")],
     *[("room [4 today]", "DATE"), ("pay by [Square] now", "ORG"), ("[Standard] Zorg bank", "ORG")],
     *[
         ("[Zorg] called", "ORG"),

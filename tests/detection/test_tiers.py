@@ -20,7 +20,7 @@ LOW, HIGH, LOW_CONTEXTUAL, HIGH_CONTEXTUAL = Tier
     ("text", "redacted"),
     [
         (
-            "Emma works for Siemens in Berlin, and on Monday her French colleague showed her two paintings.",
+            "Emma works for Siemens in Berlin, and on 4 May her French colleague showed her two paintings.",
             [
                 "[PERSON] works for [ORG] in [GPE], and on [DATE] her French colleague showed her two paintings.",
                 "[PERSON] works for [ORG] in [GPE], "

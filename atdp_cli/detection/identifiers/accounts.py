@@ -233,6 +233,21 @@ speaker = pattern(
     check=lambda match: _SETTING.search(match["value"]) is None and any(map(str.isalpha, match["value"][1:])),
 )
 
+_MAILBOX = re.compile(r"(?<![\w.%+-])(?P<name>(?=[\w.]*[\d._])[A-Za-z][\w.]{2,30}\w)@(?=[\w-])")
+
+
+_ALONE = re.compile(r"(?<![\w.@-])[A-Za-z][\w.]{2,30}\w(?![\w@-]|\.\w)")
+
+
+@recogniser("USERNAME")
+def mailbox_name(text: str) -> Iterator[Range]:
+    """What stands before the @ of an address, where it stands alone: people use it as their user name."""
+    names = {match["name"].lower() for match in _MAILBOX.finditer(text)}
+    for match in _ALONE.finditer(text) if names else ():
+        if match[0].lower() in names:
+            yield match.span()
+
+
 _NOT_A_USER = re.compile(r".{0,40}(?:ing|ed|ly|able|ible|ive|al|ous|ful|less|ent|ant|en|gry|py|n['’]t)", re.IGNORECASE)
 
 
