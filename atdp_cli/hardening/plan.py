@@ -16,6 +16,7 @@ from atdp_cli.hardening.corpus_key import corpus_commitment, corpus_key, history
 from atdp_cli.hardening.request import SettledRequest
 from atdp_cli.model.folder import check_folder, is_adapter, weight_files
 from atdp_cli.model.hashes import ledger_beside
+from atdp_cli.model.same_weights import same_weights
 from atdp_cli.privacy.guarantee import check_own_flags, check_seen, guarantees
 from atdp_cli.privacy.ledger import CheckpointHistory, Ledger
 from atdp_cli.privacy.relation import STABLE_TIERS, Relation
@@ -163,7 +164,7 @@ def _reference(
     ledger = ledger_beside(request.reference, sha256)
     past = reference_past(ledger, request.reference, split)
     # Who names the model itself does not declare that it never saw the corpus.
-    if checkpoint_history == "unknown" and weights == {file.name: sha256(file) for file in weight_files(request.model)}:
+    if checkpoint_history == "unknown" and same_weights(request.model, request.reference):
         past = "unknown"
     return Reference(ledger=ledger, weights=weights, past=past)
 

@@ -12,6 +12,7 @@ from atdp_cli.errors import UsageError
 from atdp_cli.files.atomic_write import check_apart
 from atdp_cli.files.private import folders_of
 from atdp_cli.model.folder import check_folder, hidden_width, with_bases
+from atdp_cli.model.same_weights import same_weights
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.ledger import LEDGER_FILE, private_events, read_ledger
 from atdp_cli.settings import Option, declared, flags, named_paths
@@ -198,10 +199,18 @@ def start_from_reference(request: SettledRequest) -> SettledRequest:
     Naming a reference declares that it never saw the corpus, unless a ledger beside it says that its past is unknown.
 
     Raises:
-        InputError: That ledger cannot be read.
+        UsageError: It is the model itself, so its past is the model's.
+        InputError: That ledger or a model cannot be read.
     """
     if request.reference is None:
         return request
+    for folder in (request.model, request.reference):
+        check_folder(folder)
+    if same_weights(request.model, request.reference):
+        raise UsageError(
+            f"{request.reference} has the weights of {request.model} but for rounding, so it is no public base of it.",
+            "Give the base that it was trained from, or leave --reference out.",
+        )
     path = request.reference / LEDGER_FILE
     known = not path.exists() or read_ledger(path).checkpoint_history == "public"
     return request.replace(

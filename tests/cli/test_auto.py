@@ -42,9 +42,12 @@ def test_a_checkpoint_of_unknown_past_is_promised_nothing_that_does_not_hold(har
 
 
 @pytest.mark.ci
-def test_with_a_public_base_it_starts_there(harden: Harden, checkpoint_folder: Path, tmp_path: Path) -> None:
+def test_with_a_public_base_it_starts_there(
+    atdp: Atdp, harden: Harden, checkpoint_folder: Path, corpus: Path, tmp_path: Path
+) -> None:
     assert harden("--recipe", "no-dp", "--epochs", 1, out="leaky").code == 0
-    ended = harden("--epochs", 1, "--reference", checkpoint_folder, out="safe")
+    run = ("harden", tmp_path / "leaky", "--data", corpus, "--epochs", 1, "--set", "run.threads=1")
+    ended = atdp(*run, "--reference", checkpoint_folder, "-o", tmp_path / "safe")
     assert ended.code == 0, ended.err
     ledger = json.loads((tmp_path / "safe" / "privacy_ledger.json").read_text())
     assert ledger["checkpoint_history"] == "public"
