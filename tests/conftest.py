@@ -54,6 +54,14 @@ def one_thread() -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def key_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Stores of tests are under a key that goes with them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
 def one_pipeline() -> Iterator[None]:
     """An installed spaCy pipeline is read from disk once a process, however many commands load it.
 

@@ -18,15 +18,13 @@ from atdp_cli.detection.identity import detector_identity
 from atdp_cli.detection.scan import Finding
 from atdp_cli.events import ChoiceWarning, Notify, ignore
 from atdp_cli.files.cache import CacheFormat, SqliteCache
+from atdp_cli.files.private import user_key_file
 
 SPANS = CacheFormat(
     name="spans",
     table="findings",
     columns=("key", "value"),
-    value_type="BLOB",
-    version=2,  # of `pack`; a change that `unpack` cannot tell from damage needs another
-    signature=b"atdp span store",
-    authenticated=True,
+    version=3,  # of `pack`; a change that `unpack` cannot tell from damage needs another
     batch=256,
 )
 
@@ -44,8 +42,9 @@ class SpanStore:
         def fall_back(reason: str) -> None:
             notify(ChoiceWarning(what="span store", reason=f"{folder} {reason}"))
 
-        def give_up(_: Path, reason: str) -> None:
-            fall_back(f"cannot be used ({reason}), so the rest is read without it and not kept")
+        def give_up(file: Path, reason: str) -> None:
+            which = f"without {file} " if file == user_key_file() else ""
+            fall_back(f"cannot be used {which}({reason}), so the rest is read without it and not kept")
 
         self._cache: SqliteCache | None = None
         try:
@@ -67,7 +66,7 @@ class SpanStore:
         """Return what was found in a record with this text, or None."""
         packed = None if self._cache is None else self._cache.get(_bytes(record.text))
         try:
-            return unpack(packed, record) if isinstance(packed, bytes) else None
+            return None if packed is None else unpack(packed, record)
         except ValueError:
             return None
 

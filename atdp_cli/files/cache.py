@@ -1,11 +1,10 @@
 """A cache in an SQLite file: values under a keyed hash of what they belong to.
 
-The file holds nothing of what was hashed: without the key file nobody can test guesses. Several threads and processes
-may use one cache at the same time.
+The file holds nothing of what was hashed: the key is the user's, in a folder of their own, and without it nobody can
+test guesses or put a value in. Several threads and processes may use one cache at the same time.
 """
 
 import contextlib
-import errno
 import hmac
 import sqlite3
 import threading
@@ -13,10 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from atdp_cli.files.documents import read_whole
-from atdp_cli.files.private import KEY_BYTES, create_private, key_in, make_private
-
-Value = bytes | int
+from atdp_cli.files.private import create_private, make_private, user_key, user_key_file
 
 _TAG_BYTES = 16
 
@@ -29,25 +25,19 @@ _TROUBLE = (OSError, sqlite3.Error, UnicodeDecodeError)
 
 @dataclass(frozen=True, kw_only=True)
 class CacheFormat:
-    """The files of a cache.
+    """The file of a cache.
 
     Attributes:
-        name: The files are NAME.db and NAME.key.
+        name: The file is NAME.db.
         columns: Those of the table of values: the hash, and the value.
-        value_type: The type of the value's column.
         version: Of the file's format; SQLite keeps it as `user_version`.
-        signature: What a table signs with the key, so that a file without its key is recognised; empty for none.
-        authenticated: Whether each value (bytes) carries an HMAC of its own, so that a damaged one is not found.
         batch: How many values are written at once; 1 has each on disk before `put` returns.
     """
 
     name: str
     table: str
     columns: tuple[str, str]
-    value_type: str
     version: int = 0
-    signature: bytes = b""
-    authenticated: bool = False
     batch: int = 1
 
     @property
@@ -55,22 +45,19 @@ class CacheFormat:
         """The name of the SQLite file."""
         return f"{self.name}.db"
 
-    @property
-    def key(self) -> str:
-        """The name of the file that holds the key."""
-        return f"{self.name}.key"
-
 
 class SqliteCache:
     """Values by what they belong to. Trouble with the disk ends the cache: it then finds nothing.
 
+    Each value carries an HMAC, so that none is found that was damaged, altered, moved or put there by somebody else.
+
     Args:
         folder: A folder that only its owner may read; made where it is missing.
-        layout: The files in it.
+        layout: The file in it.
         digest: The keyed hash of a key and what a value belongs to.
         on_trouble: Is given the file and the reason why it cannot be used; it may raise to end the caller too.
-        on_restart: Is given the reason why a new file replaces one that was damaged or does not fit. None for values
-            that are never thrown away: such a file is then trouble.
+        on_restart: Is given the reason why a new file replaces one that was damaged or is not the user's. None for
+            values that are never thrown away: damage is then trouble, and what others wrote stays and is not found.
     """
 
     def __init__(
@@ -82,14 +69,17 @@ class SqliteCache:
         on_trouble: Callable[[Path, str], None],
         on_restart: Callable[[str], None] | None = None,
     ) -> None:
-        self._layout, self._digest = layout, digest
-        self._path, self._key_file = folder / layout.database, folder / layout.key
+        self._layout, self._digest, self._path = layout, digest, folder / layout.database
         self._on_trouble, self._on_restart = on_trouble, on_restart
         self._database: sqlite3.Connection | None = None
         self._key = b""
-        self._pending: dict[bytes, Value] = {}
+        self._pending: dict[bytes, bytes] = {}
         self._size = 0
         self._lock = threading.Lock()
+        with self._guarded(key=True):
+            self._key = user_key()
+        if not self._key:
+            return
         with self._guarded():
             make_private(folder)
             try:
@@ -101,7 +91,7 @@ class SqliteCache:
                 on_restart("was damaged")
                 self._connect()
 
-    def get(self, content: bytes) -> Value | None:
+    def get(self, content: bytes) -> bytes | None:
         """Return the value of this content, or None."""
         with self._lock, self._guarded():
             if self._database is None:
@@ -112,22 +102,18 @@ class SqliteCache:
                 (name, of_value), table = self._layout.columns, self._layout.table
                 select = f"SELECT {of_value} FROM {table} WHERE {name} = ?"  # noqa: S608 - names of our own
                 [value] = self._database.execute(select, (digest,)).fetchone() or [None]
-            if not self._layout.authenticated or value is None:
-                return value
             if isinstance(value, bytes) and hmac.compare_digest(value, self._tagged(digest, value[_TAG_BYTES:])):
                 return value[_TAG_BYTES:]
         return None
 
-    def put(self, content: bytes, value: Value) -> None:
+    def put(self, content: bytes, value: bytes) -> None:
         """Keep a value: on disk once a batch is full, or with `close`. After `close` nothing is kept."""
         with self._lock:
             if self._database is None:
                 return
             digest = self._digest(self._key, content)
-            if isinstance(value, bytes):
-                self._size += len(value)
-                value = self._tagged(digest, value) if self._layout.authenticated else value
-            self._pending[digest] = value
+            self._size += len(value)
+            self._pending[digest] = self._tagged(digest, value)
             if len(self._pending) >= self._layout.batch or self._size >= _BATCH_BYTES:
                 self._write()
 
@@ -160,38 +146,32 @@ class SqliteCache:
             self._on_restart(reason)
 
     def _prepare(self, database: sqlite3.Connection) -> str | None:
-        """Read or make key and tables; return why tables that were there were dropped."""
+        """Make tables where there are none; return why tables that were there were dropped."""
         layout, reason = self._layout, None
         tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        with contextlib.suppress(FileNotFoundError):
-            self._key = read_whole(self._key_file)
-        if tables and self._on_restart is not None and (reason := self._misfit(database)):
+        if tables and self._on_restart is not None and (reason := self._misfit(database, tables)):
             for name in tables:
                 database.execute(f'DROP TABLE "{name.replace(chr(34), 2 * chr(34))}"')
             tables = []
-        if len(self._key) != KEY_BYTES:
-            if self._key and self._on_restart is None:
-                raise OSError(errno.EINVAL, "not a key", str(self._key_file))
-            self._key_file.unlink(missing_ok=True)
-            self._key = key_in(self._key_file)
         if not tables:
             name, value = layout.columns
-            columns = f"{name} BLOB PRIMARY KEY, {value} {layout.value_type} NOT NULL"
+            columns = f"{name} BLOB PRIMARY KEY, {value} BLOB NOT NULL"
             database.execute(f"CREATE TABLE {layout.table} ({columns}) WITHOUT ROWID")
-            if layout.signature:
+            if self._on_restart is not None:
                 database.execute("CREATE TABLE made_with (mark BLOB NOT NULL)")
                 database.execute("INSERT INTO made_with VALUES (?)", (self._mark(),))
             database.execute(f"PRAGMA user_version = {layout.version}")
         return reason
 
-    def _misfit(self, database: sqlite3.Connection) -> str | None:
+    def _misfit(self, database: sqlite3.Connection, tables: list[str]) -> str | None:
         if database.execute("PRAGMA user_version").fetchone() != (self._layout.version,):
             return "is of another version"
-        signed = self._layout.signature and database.execute("SELECT mark FROM made_with").fetchone() != (self._mark(),)
-        return "lacks its key" if signed else None
+        marked = "made_with" in tables and database.execute("SELECT mark FROM made_with").fetchone() == (self._mark(),)
+        return None if marked else "was written by another user or on another machine"
 
     def _mark(self) -> bytes:
-        return hmac.digest(self._key, self._layout.signature, "sha256")
+        """What tells a file of this user, so that one of another's is not taken for an empty one."""
+        return hmac.digest(self._key, self._layout.name.encode(), "sha256")
 
     def _disconnect(self) -> None:
         if self._database is not None:
@@ -204,7 +184,7 @@ class SqliteCache:
             file.unlink(missing_ok=True)
 
     @contextlib.contextmanager
-    def _guarded(self) -> Iterator[None]:
+    def _guarded(self, *, key: bool = False) -> Iterator[None]:
         try:
             yield
         except _TROUBLE as error:
@@ -216,8 +196,7 @@ class SqliteCache:
                 reason = error.strerror or type(error).__name__
             else:
                 reason = getattr(error, "sqlite_errorname", type(error).__name__)
-            at_key = isinstance(error, OSError) and error.filename == str(self._key_file)
-            self._on_trouble(self._key_file if at_key else self._path, reason)
+            self._on_trouble(user_key_file() if key else self._path, reason)
 
 
 def _is_damage(error: Exception) -> bool:

@@ -1,5 +1,7 @@
 """Private folders and key files: modes, locks, and their names beside what they belong to."""
 
+import errno
+import hmac
 import json
 import os
 import platform
@@ -132,6 +134,36 @@ def create_private(path: Path, content: bytes = b"") -> bool:
     finally:
         part.unlink(missing_ok=True)
     return True
+
+
+def user_key_file() -> Path:
+    """Where this user's key is: in the folder for state of the XDG base directories."""
+    state = os.environ.get("XDG_STATE_HOME", "")
+    # Of a user without a home the path stays relative.
+    root = state if os.path.isabs(state) else os.path.expanduser("~/.local/state")  # noqa: PTH111, PTH117
+    return Path(root) / "atdp" / "cache.key"
+
+
+def user_key() -> bytes:
+    """The key of this user on this machine, made where there is none, for what lies beside files of others.
+
+    Who is handed a corpus with its private folder is handed no key: what that folder holds is not theirs.
+
+    Raises:
+        OSError: It can be neither made nor read, is no key, or others may read it.
+    """
+    path = user_key_file()
+    if not path.is_absolute():
+        raise FileNotFoundError(errno.ENOENT, "No home folder")
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    key = key_in(path)
+    if len(key) != KEY_BYTES:
+        raise OSError(errno.EINVAL, "Not a key")
+    user = getattr(os, "getuid", int)()
+    about = path.stat()
+    if os.name == "posix" and (about.st_uid != user or about.st_mode & 0o077):
+        raise OSError(errno.EPERM, "Others may read it")
+    return hmac.digest(key, json.dumps([user, platform.node()]).encode(), "sha256")
 
 
 def key_in(path: Path) -> bytes:

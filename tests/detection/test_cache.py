@@ -122,24 +122,23 @@ def test_what_was_put_comes_back_for_any_text(
             assert store.get(Record("1", other)) is None
 
 
-def test_the_folder_is_private_and_holds_no_text(small: Any, tmp_path: Path) -> None:
+def test_the_folder_is_private_and_holds_no_text(small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "mail.txt.private"
     secret = "The account of Emma Clarke is 48213377."
     with opened_store(folder, small) as store:
         store.put(actual(secret))
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert {file.name for file in folder.iterdir()} == {".gitignore", SPANS.database, SPANS.key}
+    assert {file.name for file in folder.iterdir()} == {".gitignore", SPANS.database}
     assert (folder / ".gitignore").read_text() == "*\n"
     for file in folder.iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert not any(word.encode() in file.read_bytes() for word in secret.split() if len(word) > 3)
     with sqlite3.connect(folder / SPANS.database) as database:
         [[key]] = database.execute("SELECT key FROM findings")
-    shutil.copytree(folder, tmp_path / "twin.private")
-    (tmp_path / "twin.private" / SPANS.database).unlink()
-    (tmp_path / "twin.private" / SPANS.key).unlink()
-    with opened_store(tmp_path / "twin.private", small) as store:
-        store.put(actual(secret))
+    with monkeypatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path / "another user"))
+        with opened_store(tmp_path / "twin.private", small) as store:
+            store.put(actual(secret))
     with sqlite3.connect(tmp_path / "twin.private" / SPANS.database) as database:
         assert database.execute("SELECT key FROM findings").fetchone() != (key,)
 
@@ -302,16 +301,14 @@ def test_a_damaged_database_never_gives_wrong_spans(
                 store.put(finding)
 
 
-def _lost_key(folder: Path) -> None:
-    (folder / SPANS.key).unlink()
+def _another_user(folder: Path) -> None:
+    with sqlite3.connect(folder / SPANS.database) as database:
+        database.execute("UPDATE made_with SET mark = ?", (bytes(32),))
 
 
-def _another_key(folder: Path) -> None:
-    (folder / SPANS.key).write_bytes(bytes(32))
-
-
-def _half_a_key(folder: Path) -> None:
-    (folder / SPANS.key).write_bytes(bytes(16))
+def _nobody(folder: Path) -> None:
+    with sqlite3.connect(folder / SPANS.database) as database:
+        database.execute("DROP TABLE made_with")
 
 
 def _another_version(folder: Path) -> None:
@@ -326,9 +323,8 @@ def _no_database(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("break_it", "why"),
     [
-        (_lost_key, "lacks its key, so it is started afresh"),
-        (_another_key, "lacks its key, so it is started afresh"),
-        (_half_a_key, "lacks its key, so it is started afresh"),
+        (_another_user, "was written by another user or on another machine, so it is started afresh"),
+        (_nobody, "was written by another user or on another machine, so it is started afresh"),
         (_another_version, "is of another version, so it is started afresh"),
         (_no_database, "was damaged, so it is started afresh"),
     ],

@@ -22,12 +22,9 @@ from atdp_cli.files.corpus_file import LONE_SURROGATE
 from atdp_cli.files.regexes import Pattern
 from atdp_cli.replacement.edits import redact_text
 
-ANSWERS = CacheFormat(
-    name="crosscheck",
-    table="answers",
-    columns=("question", "sensitive"),
-    value_type="INTEGER",
-)
+ANSWERS = CacheFormat(name="crosscheck", table="answers", columns=("question", "sensitive"))
+
+_YES, _NO = b"1", b"0"
 
 
 class Answers:
@@ -51,7 +48,7 @@ class Answers:
         if self._cache is None:
             return self._answers.get(hashlib.sha256(content).digest())
         answer = self._cache.get(content)
-        return None if answer is None else bool(answer)
+        return None if answer is None else answer == _YES
 
     def put(self, text: str, answer: bool) -> None:
         """Keep an answer; it is on disk when this returns. An answer after the end of the run is dropped.
@@ -63,7 +60,7 @@ class Answers:
         if self._cache is None:
             self._answers[hashlib.sha256(content).digest()] = answer
         else:
-            self._cache.put(content, answer)
+            self._cache.put(content, _YES if answer else _NO)
 
 
 @contextmanager

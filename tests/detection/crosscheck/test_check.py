@@ -245,16 +245,13 @@ def test_kept_answers_hold_no_text_and_are_for_the_owner_alone(tmp_path: Path) -
     with chat_server(always(YES)) as server:
         checked(server, [detection("Rex barks loudly")], folder=folder)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    for name in (ANSWERS.database, ANSWERS.key):
-        assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
-        assert b"Rex" not in (folder / name).read_bytes()
-    assert len((folder / ANSWERS.key).read_bytes()) == 32
+    assert stat.S_IMODE((folder / ANSWERS.database).stat().st_mode) == 0o600
+    assert b"Rex" not in (folder / ANSWERS.database).read_bytes()
 
 
-@pytest.mark.parametrize("name", [ANSWERS.database, ANSWERS.key])
-def test_damaged_answers_are_one_clear_error(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(b"this is neither a database nor a key, but something else")
-    with pytest.raises(RunError, match=name), opened_answers(tmp_path, "scope") as answers:
+def test_damaged_answers_are_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / ANSWERS.database).write_bytes(b"this is no database, but something else")
+    with pytest.raises(RunError, match=ANSWERS.database), opened_answers(tmp_path, "scope") as answers:
         answers.get("text")
 
 
