@@ -2,7 +2,6 @@
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from atdp_cli.audit.stated_epsilon import (
     DetectorInvariance,
     StatedEpsilon,
     group_epsilons,
-    ledger_of,
     stated_epsilon,
 )
 from atdp_cli.corpus.record import Record
@@ -112,8 +110,11 @@ def _between(text: str, spans: Sequence[Span]) -> Iterator[Range]:
     return zip((0, *(span.end for span in merged)), (*(span.start for span in merged), len(text)), strict=True)
 
 
-def games_for(folder: Path, canaries: CanaryTargets, pool: Pool, request: AuditRequest) -> GamePlan:
+def games_for(ledger: Ledger | None, canaries: CanaryTargets, pool: Pool, request: AuditRequest) -> GamePlan:
     """The games to play on a model, chosen by what was planted and what its ledger states, before the model is read.
+
+    Args:
+        ledger: The model's; None where nothing is claimed.
 
     Raises:
         UsageError: There are fewer canaries, or candidates, than the games were set for.
@@ -121,7 +122,6 @@ def games_for(folder: Path, canaries: CanaryTargets, pool: Pool, request: AuditR
     scores = 1 if request.reference is None else 2
     if canaries.manifest is None or not canaries.calibrated:
         return GamePlan(games=(), levels=split_alpha(request.limits.alpha, scores=scores, bounds=0, canaries=0))
-    ledger = ledger_of(folder)
     template, targets = canaries.template, canaries.targets
     repeats = max((target.repeats for target in targets), default=1)
 

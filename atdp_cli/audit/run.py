@@ -38,6 +38,7 @@ from atdp_cli.audit.results import (
     TopCandidate,
     UnfinishedAudit,
 )
+from atdp_cli.audit.stated_epsilon import ledger_of
 from atdp_cli.audit.verdict import judge
 from atdp_cli.detection.run_on import Ray, connected, make_executor, submit_to
 from atdp_cli.errors import AtdpError, InputError, RunError
@@ -45,7 +46,6 @@ from atdp_cli.events import ChoiceWarning, Event, Notify, RecordsRead, ignore
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, load_tokenizer
 from atdp_cli.model.device import cores, find_device, use_threads
 from atdp_cli.model.folder import check_folder, tokenizer_folder
-from atdp_cli.model.hashes import seal_of
 
 BINS = 40
 
@@ -173,7 +173,7 @@ def _audit_model(folder: Path, shared: _Shared, notify: Notify) -> tuple[Audit, 
     pool = _pool(checkpoint.tokenizer, shared, notify)
     shared = replace(shared, pool=pool)
     audit = _audit(folder, checkpoint, pool, shared, notify)
-    return audit.model_copy(update={"weights": seal_of(folder)}), shared
+    return audit.model_copy(update={"weights": dict(checkpoint.seal)}), shared
 
 
 def _pool(tokenizer: PreTrainedTokenizerFast, shared: _Shared, notify: Notify) -> Pool:
@@ -246,7 +246,7 @@ def rank_canaries(
 def _audit(folder: Path, checkpoint: Checkpoint, pool: Pool, shared: _Shared, notify: Notify) -> Audit:
     canaries, reference, request = shared.canaries, shared.reference, shared.request
     model, template, targets, name = checkpoint.model, canaries.template, canaries.targets, str(folder)
-    plan = games_for(folder, canaries, pool, request)
+    plan = games_for(ledger_of(folder, checkpoint.seal), canaries, pool, request)
     base = None if reference is None else reference.scores
     ranked = rank_canaries(model, canaries, pool, base, full=request.describe_candidates, name=name, notify=notify)
     scores, plain, ratio = ranked.scores, ranked.plain, ranked.ratio

@@ -5,7 +5,7 @@ them by neighbours, records that differ from them only in flagged characters and
 replace-one adjacency, so canaries whose candidates are all neighbours can test it by ranks and by pairs.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -15,6 +15,7 @@ import numpy as np
 
 from atdp_cli.audit.results import GroupEpsilon
 from atdp_cli.errors import BudgetError, InputError
+from atdp_cli.files.documents import file_sha256
 from atdp_cli.privacy.accountant import epsilon_group
 from atdp_cli.privacy.adjacency import Adjacency
 from atdp_cli.privacy.ledger import Ledger, PrivateEvent, private_events, read_beside
@@ -60,10 +61,14 @@ class StatedEpsilon:
     missing: str | None = None
 
 
-def ledger_of(folder: Path) -> Ledger | None:
-    """The ledger beside the weights; None if it does not fit them."""
+def ledger_of(folder: Path, loaded: Mapping[str, str]) -> Ledger | None:
+    """The ledger beside the weights; None if it does not fit them.
+
+    Args:
+        loaded: SHA-256 of each file as it was loaded, by its name.
+    """
     try:
-        return read_beside(folder)
+        return read_beside(folder, lambda path: loaded.get(path.name) or file_sha256(path))
     except InputError:
         return None
 

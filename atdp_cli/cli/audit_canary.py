@@ -11,6 +11,7 @@ from atdp_cli.cli.audit_canary_screen import exit_code, model_line, show_audit, 
 from atdp_cli.cli.ci_files import CiOptions, file_uri, tell_github, write_ci_files
 from atdp_cli.cli.console import progress, stdout_console, write_json
 from atdp_cli.cli.help import ProgressOptions
+from atdp_cli.files.checkpoint_names import holds_model
 from atdp_cli.settings import Option
 
 if TYPE_CHECKING:
@@ -94,10 +95,16 @@ def _task(folders: Sequence[Path], canaries: "CanaryTargets") -> str:
 
 
 def _folders(models: list[Path], console: "Console") -> tuple[Path, ...]:
-    """The folders without those that atdp itself writes beside a model, which a shell's `*/` also catches."""
+    """The folders without those that atdp itself writes beside a model, which a shell's `*/` also catches.
+
+    One in which a model lies is kept whatever its name, and so is a path that leads to no folder.
+    """
     from atdp_cli.files.private import PARTIAL, PRIVATE
 
-    kept = tuple(path for path in models if path.suffix not in (PRIVATE, PARTIAL) or len(models) == 1)
+    def beside_a_model(path: Path) -> bool:
+        return path.suffix in (PRIVATE, PARTIAL) and path.is_dir() and not holds_model(path)
+
+    kept = tuple(path for path in models if len(models) == 1 or not beside_a_model(path))
     if skipped := len(models) - len(kept):
         console.print(f"Folders that atdp keeps beside models ({PRIVATE}, {PARTIAL}) were skipped: {skipped}.")
     return kept

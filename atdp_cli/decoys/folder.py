@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from atdp_cli.errors import InputError, RunError, UsageError
-from atdp_cli.files.atomic_write import sync_folder, sync_tree
+from atdp_cli.files.atomic_write import set_one_time, sync_folder, sync_tree
 from atdp_cli.files.corpus_file import compression_of, kind_of
 from atdp_cli.files.private import LOCK_FILE, PARTIAL, PRIVATE, beside, check_free, locked, make_private
 from atdp_cli.hardening.corpus_key import CORPUS_KEY_FILE, write_corpus_key
@@ -104,6 +104,7 @@ def _publish(partial: Path, output: Path, key: bytes, *, force: bool) -> None:
     for hidden in folder.glob(".*"):
         hidden.unlink()
     folder.chmod(0o755)
+    set_one_time(folder)
     sync_tree(folder)
     make_private(private)
     write_corpus_key(private, key)

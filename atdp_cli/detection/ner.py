@@ -15,6 +15,7 @@ from atdp_cli.detection.entities import EntityMatch, EntityPipeline, TextWords, 
 from atdp_cli.detection.identity import add_files
 from atdp_cli.detection.token_classifier_folder import classifier_identity, classifier_labels
 from atdp_cli.errors import RunError, UsageError
+from atdp_cli.model.staging import changed
 
 PRESIDIO = "presidio"
 
@@ -208,6 +209,7 @@ def with_entities(pipeline: Any, ner: Ner | None) -> Any:
     Raises:
         UsageError: Presidio is not installed.
         InputError: The folder is no token classifier, or is damaged.
+        RunError: It was changed while it was read.
     """
     if ner is None:
         return pipeline
@@ -218,4 +220,6 @@ def with_entities(pipeline: Any, ner: Ner | None) -> Any:
     from atdp_cli.detection.token_classifier import load_token_classifier
 
     find = load_token_classifier(ner.folder)
+    if ner.identity() != identity:
+        raise changed(ner.folder)
     return EntityPipeline(pipeline=pipeline, find=find, identity=identity, name=f"the token classifier {identity[:15]}")

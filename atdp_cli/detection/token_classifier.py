@@ -14,7 +14,7 @@ from atdp_cli.detection.entities import EntityMatch, TextWords
 from atdp_cli.detection.token_classifier_folder import Tag, TaggedToken, classifier_labels, parse_tag, tagged_entities
 from atdp_cli.errors import InputError
 from atdp_cli.model.adapter import no_warnings
-from atdp_cli.model.checkpoint import check_weights, context_length, load_tokenizer
+from atdp_cli.model.checkpoint import check_weights, context_length, detach_from_files, load_tokenizer
 from atdp_cli.model.comparison import check_base
 from atdp_cli.model.folder import model_files, weight_files
 from atdp_cli.model.staging import staged
@@ -141,6 +141,7 @@ def _load_model(folder: Path, place: Path, tokenizer: PreTrainedTokenizerFast) -
             f"{folder} cannot be loaded as a token classifier ({type(error).__name__}).",
             "Check that transformers loads it: AutoModelForTokenClassification.from_pretrained.",
         ) from error
+    detach_from_files(model)
     check_weights(folder, model, info, tokenizer)
     check_base(folder, model, weight_files(place))
     loaded: PreTrainedModel = model.eval()

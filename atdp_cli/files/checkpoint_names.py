@@ -19,6 +19,12 @@ TOKENIZER_FILES = (
 TEMPLATES = "additional_chat_templates"
 """A folder of further chat templates, of the tokenizer too."""
 
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+"""How files of weights end that are never loaded."""
+
+SAFETENSORS = ".safetensors"
+WEIGHT_SUFFIXES = (SAFETENSORS, GGUF, *PICKLES)
+
 JSON_FILES = (CONFIG, GENERATION, INDEX, ADAPTER)
 
 
@@ -30,7 +36,22 @@ def tokenizer_files(folder: Path) -> dict[str, Path]:
 
 
 def checkpoint_files(folder: Path) -> dict[str, Path]:
-    """All files of a folder whose names are a checkpoint's, whether they are read or not."""
-    weights = {path.name: path for path in sorted(folder.glob("*.safetensors")) if path.is_file()}
+    """All files of a folder whose names are a checkpoint's, whether they are read or not.
+
+    GGUF and pickles are among them unless there is a model in safetensors, beside which nothing reads them.
+    """
     settings = {name: folder / name for name in JSON_FILES if (folder / name).is_file()}
-    return weights | settings | tokenizer_files(folder)
+    weights = {path.name: path for path in sorted(folder.glob("*")) if is_weights(path)}
+    plain = {name: path for name, path in weights.items() if path.suffix == SAFETENSORS}
+    whole = plain and settings.keys() & {CONFIG, ADAPTER}
+    return (plain if whole else weights) | settings | tokenizer_files(folder)
+
+
+def is_weights(path: Path) -> bool:
+    """Whether a file is of a format of weights, by its name."""
+    return path.suffix.lower() in WEIGHT_SUFFIXES and path.is_file()
+
+
+def holds_model(folder: Path) -> bool:
+    """Whether a folder has a model's or an adapter's configuration, or weights."""
+    return any((folder / name).is_file() for name in (CONFIG, ADAPTER)) or any(map(is_weights, folder.glob("*")))

@@ -1,7 +1,7 @@
 """The model that a run trains: loaded, moved, adapted, with the engine that fits it."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,11 +14,14 @@ from atdp_cli.detection.detector import detector_pipeline
 from atdp_cli.detection.scan import load_pipeline
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import Notify
+from atdp_cli.files.documents import file_sha256
 from atdp_cli.hardening.checkpoint import gather_tensors, load_tensors
 from atdp_cli.hardening.request import SettledRequest
 from atdp_cli.model.adapter import add_adapter
 from atdp_cli.model.checkpoint import Checkpoint, context_length, load_checkpoint
 from atdp_cli.model.device import find_device, move_model
+from atdp_cli.model.hashes import seal_of
+from atdp_cli.model.staging import changed
 from atdp_cli.training.clip.engine import trainable
 from atdp_cli.training.clip.select import SelectedEngine, select_engine
 from atdp_cli.training.clip.self_check import random_records, relative_distance
@@ -49,16 +52,20 @@ class LoadedModel:
     pipeline: Any = None
 
 
-def load_model(request: SettledRequest, notify: Notify) -> LoadedModel:
+def load_model(request: SettledRequest, notify: Notify, sha256: Callable[[Path], str] = file_sha256) -> LoadedModel:
     """Load the model of a request, and its detector.
 
+    Args:
+        sha256: Hashes a file as it was when the run was planned.
+
     Raises:
+        RunError: A model's files are others than those that were planned with.
         InputError: The checkpoint or the reference cannot be used, they don't go together, or the engine asked for
             does not fit.
         UsageError: There is no such device, run.source-field does not go with the model, or a stage's objective does
             not.
     """
-    checkpoint = load_checkpoint(request.model)
+    checkpoint = _load(request.model, sha256)
     _check_source(request, checkpoint)
     # The adapter comes after the move: one that was made before it can train and change nothing.
     device = find_device(request.device)
@@ -67,7 +74,9 @@ def load_model(request: SettledRequest, notify: Notify) -> LoadedModel:
     model = checkpoint.model
     if not request.ranks.sharded:
         move_model(model, device)
-    reference = None if request.reference is None else _load_reference(request, request.reference, checkpoint)
+    reference = (
+        None if request.reference is None else _load_reference(request, _load(request.reference, sha256), checkpoint)
+    )
     if request.lora_rank is not None:
         with _seeded(request.insecure_seed):
             model = add_adapter(model, request.lora_rank)
@@ -133,13 +142,23 @@ def unshard(request: SettledRequest, checkpoint: Checkpoint) -> Checkpoint:
     if not request.ranks.first:
         return checkpoint
     fresh = load_checkpoint(request.model)
+    if fresh.seal != checkpoint.seal:
+        raise changed(request.model)
     model = fresh.model if request.lora_rank is None else add_adapter(fresh.model, request.lora_rank)
     load_tensors(model, dict(complete))
     return replace(checkpoint, model=model)
 
 
-def _load_reference(request: SettledRequest, folder: Path, checkpoint: Checkpoint) -> PreTrainedModel:
-    reference = load_checkpoint(folder)
+def _load(folder: Path, sha256: Callable[[Path], str]) -> Checkpoint:
+    """The checkpoint of a folder, which has to be the one that the ledger and the fingerprint are about."""
+    checkpoint = load_checkpoint(folder)
+    if checkpoint.seal != seal_of(folder, sha256):
+        raise changed(folder)
+    return checkpoint
+
+
+def _load_reference(request: SettledRequest, reference: Checkpoint, checkpoint: Checkpoint) -> PreTrainedModel:
+    folder = request.reference
     if reference.tokenizer_sha256 != checkpoint.tokenizer_sha256:
         raise InputError(
             f"{folder} and {request.model} have different tokenizers.", "Give the base model that was fine-tuned."

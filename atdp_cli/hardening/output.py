@@ -1,13 +1,13 @@
 """The output of a trained run: the model, its ledger, its recipe and its reports."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from atdp_cli.corpus.spans import FlaggedRecord
 from atdp_cli.detection.span_file import spans_line
 from atdp_cli.errors import ConformanceError, DivergedError, InputError, RunError
-from atdp_cli.files.documents import software
+from atdp_cli.files.documents import software, timestamp
 from atdp_cli.hardening.budget import EpsilonLimits
 from atdp_cli.hardening.measure import measure
 from atdp_cli.hardening.plan import Planned
@@ -19,7 +19,6 @@ from atdp_cli.hardening.verify_run import REMEDY
 from atdp_cli.hardening.workspace import Finished, Workspace
 from atdp_cli.model.adapter import merged
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from atdp_cli.model.hashes import seal_of
 from atdp_cli.privacy.accountant import grid_for
 from atdp_cli.privacy.journal import read_journal
 from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, LedgerEvent, compact, private_events, read_ledger, write_ledger
@@ -30,12 +29,12 @@ from atdp_cli.training.recipe_file import RECIPE_FILE, write_recipe
 from atdp_cli.training.state import StageResult
 
 
-def seal_ledger(plan: Plan, results: Sequence[StageResult], work: Workspace, created: str) -> Ledger:
+def seal_ledger(plan: Plan, results: Sequence[StageResult], work: Workspace, seal: Mapping[str, str]) -> Ledger:
     """Write the ledger of what was spent, from the journal, with the hashes of the model just written.
 
     Args:
         results: Of all stages.
-        created: When the run started.
+        seal: Hashes of the model's files, as they were read again.
 
     Raises:
         RunError: The journal has fewer steps than the plan and the results, or the file is not what the journal has.
@@ -48,8 +47,9 @@ def seal_ledger(plan: Plan, results: Sequence[StageResult], work: Workspace, cre
         update={
             "events": events,
             "grid": grid_for(private_events(events)),
-            "seal": seal_of(work.model),
-            "created": created,
+            "seal": dict(seal),
+            # When the run ended, as the files' times say too; with its start anyone would know how long it took.
+            "created": timestamp(),
             "software": software(),
         }
     )
@@ -92,7 +92,7 @@ def write_output(
     measured = measure(written, trained.data.yardstick)
     after = measured.raw.all
     _check_finite([math.nan if after is None else after])
-    ledger = seal_ledger(plan, results, work, trained.created)
+    ledger = seal_ledger(plan, results, work, written.seal)
     write_recipe(work.model / RECIPE_FILE, trained_recipe(planned, [result.tuned for result in results]))
     public = public_report(
         planned, trained, ledger, written, work.model, ended_early=ended_early(plan, limits, results)

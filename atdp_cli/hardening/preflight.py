@@ -256,7 +256,7 @@ def load_and_measure(planned: Planned, notify: Notify, *, dry_run: bool) -> tupl
     """
     request, summary = planned.request, plan_summary(planned)
     use_threads(request.threads)
-    model, flagged = load_model(request, notify), None
+    model, flagged = load_model(request, notify, planned.sha256), None
     if request.ranks.first and request.spans is None:
         # A run hears of the detector's warnings when it flags all records.
         hear = notify if dry_run else ignore

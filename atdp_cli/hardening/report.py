@@ -62,7 +62,6 @@ class TrainedRun:
         stages: The result of each stage.
         untraced: Steps with noise of which it is not known what they used; see `check_conformance`.
         seconds: That the run has taken so far, whenever it is called.
-        created: When it started.
         device: That it trained on.
     """
 
@@ -74,7 +73,6 @@ class TrainedRun:
     stages: tuple[tuple[StageResult, Weighing], ...]
     untraced: int
     seconds: Callable[[], float]
-    created: str
     device: torch.device
 
     @property

@@ -6,7 +6,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from atdp_cli.events import Notify, ignore
-from atdp_cli.files.documents import timestamp
 from atdp_cli.hardening.budget import EpsilonLimits
 from atdp_cli.hardening.checkpoint import StopSignal, autosave
 from atdp_cli.hardening.context import StageContext, Streams
@@ -101,7 +100,7 @@ def _train(
     notify: Notify,
 ) -> TrainedRun:
     """Measure the model, restore it to where the run resumes, and take the remaining steps."""
-    request, checkpoint, created = planned.request, loaded.checkpoint, timestamp()
+    request, checkpoint = planned.request, loaded.checkpoint
     model, ranks = checkpoint.model, request.ranks
     check_same_run(ranks, fingerprint)
     streams = Streams(seed=request.insecure_seed, ranks=ranks)
@@ -147,6 +146,5 @@ def _train(
         stages=stages,
         untraced=untraced,
         seconds=elapsed,
-        created=created,
         device=model.device,
     )

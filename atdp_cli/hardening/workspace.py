@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from atdp_cli.errors import InputError, RunError, UsageError
-from atdp_cli.files.atomic_write import TEMPORARY, atomic_rewrite, sync_folder, sync_tree
+from atdp_cli.files.atomic_write import TEMPORARY, atomic_rewrite, set_one_time, sync_folder, sync_tree
 from atdp_cli.files.private import LOCK_FILE, PARTIAL, PRIVATE, beside, check_free, locked
 from atdp_cli.hardening.corpus_key import write_corpus_key
 from atdp_cli.hardening.fingerprint import Fingerprint, check_same_fingerprint, first_difference
@@ -232,6 +232,7 @@ def finish(work: Workspace, finished: Finished) -> None:
     for path in work.model.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
     work.model.chmod(0o755)
+    set_one_time(work.model)
     for path in work.root.iterdir():
         if path.name != LOCK_FILE:
             sync_tree(path)

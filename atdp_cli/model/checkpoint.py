@@ -1,5 +1,6 @@
 """Loading a checkpoint after checking it, and saving one that loads again."""
 
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from transformers.utils import logging as transformers_logging
 
 from atdp_cli.errors import InputError
 from atdp_cli.files.checkpoint_names import CONFIG, tokenizer_files
+from atdp_cli.files.documents import file_sha256
 from atdp_cli.model.adapter import load_adapter, no_warnings
 from atdp_cli.model.comparison import check_adapter, check_base
 from atdp_cli.model.device import find_device, move_model
@@ -34,6 +36,7 @@ from atdp_cli.model.folder import (
     weight_files,
 )
 from atdp_cli.model.forward import Batch, logits_of
+from atdp_cli.model.hashes import seal_of
 from atdp_cli.model.quantised import plain_files
 from atdp_cli.model.staging import staged
 from atdp_cli.model.tokenizer import (
@@ -53,11 +56,13 @@ class Checkpoint:
     Attributes:
         model: In fp32 and eval mode, on the CPU.
         stored_dtype: The dtype of the file as torch names it; float32 for a file in float64.
+        seal: SHA-256 of each file as it was loaded, by the names of a ledger's seal.
     """
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast
     stored_dtype: str
+    seal: Mapping[str, str]
 
     @property
     def tokenizer_sha256(self) -> str:
@@ -75,24 +80,31 @@ def load_checkpoint(folder: Path, device: str = "cpu", *, audited: bool = False)
     Raises:
         UsageError: There is no such device.
         InputError: The folder is no such model, is damaged, or holds weights that are not finite.
+        RunError: A file was changed while it was read.
     """
     place_of_model = find_device(device)
     check_folder(folder, audited=audited)
     stored = "float32" if is_quantised(folder) else stored_dtype(folder)
     base = base_of(folder) if is_adapter(folder) else folder
-    with plain_files(base) as files, staged(files) as place:
+    read: dict[Path, str] = {}
+    with staged(model_files(base), read) as held, plain_files(base, held) as place:
         config = _load_config(base, place)
-        tokenizer = load_tokenizer(tokenizer_folder(folder))
+        tokenizer = load_tokenizer(tokenizer_folder(folder), read)
         model = _load_model(base, place, config, tokenizer)
         if is_adapter(folder):
-            with staged(model_files(folder)) as adapter:
+            with staged(model_files(folder), read) as adapter:
                 model = load_adapter(model, folder, adapter)
                 check_adapter(folder, model, base, weight_files(place), weight_files(adapter))
             model.peft_config[model.active_adapter].base_model_name_or_path = str(base)
             _check_finite(folder, model)
     _probe(folder, model)
     move_model(model, place_of_model)
-    return Checkpoint(model=model, tokenizer=tokenizer, stored_dtype="float32" if stored == "float64" else stored)
+    return Checkpoint(
+        model=model,
+        tokenizer=tokenizer,
+        stored_dtype="float32" if stored == "float64" else stored,
+        seal=seal_of(folder, lambda path: read.get(path) or file_sha256(path)),
+    )
 
 
 def _load_config(folder: Path, place: Path) -> PretrainedConfig:
@@ -124,10 +136,21 @@ def _load_model(
     except Exception as error:  # many kinds here, too
         raise _unloadable(folder, error) from error
     model.name_or_path = model.config._name_or_path = str(folder)
+    detach_from_files(model)
     check_weights(folder, model, info, tokenizer)
     check_base(folder, model, weight_files(place))
     loaded: PreTrainedModel = model.eval()
     return loaded
+
+
+def detach_from_files(model: PreTrainedModel) -> None:
+    """Copy what is mapped from a file: who writes into the file would change the model in memory."""
+    copies: dict[tuple[int, torch.Size], torch.Tensor] = {}
+    for tensor in (*model.parameters(), *model.buffers()):
+        place = tensor.data_ptr(), tensor.shape
+        if place not in copies:
+            copies[place] = tensor.detach().clone()
+        tensor.data = copies[place]
 
 
 def _check_size(
@@ -158,8 +181,11 @@ def _unloadable(folder: Path, error: Exception) -> InputError:
     )
 
 
-def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
+def load_tokenizer(folder: Path, read: MutableMapping[Path, str] | None = None) -> PreTrainedTokenizerFast:
     """The folder's fast tokenizer; only a fast one knows which characters a token covers.
+
+    Args:
+        read: Gets the SHA-256 of each file as it was read.
 
     Raises:
         InputError: There is none, it cannot be read, it names files elsewhere, or its patterns take too long.
@@ -167,7 +193,7 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
     tried = check_tokenizer_files(folder)
     # Its class may depend on the model's.
     config = {CONFIG: folder / CONFIG} if (folder / CONFIG).is_file() else {}
-    with staged(tokenizer_files(folder) | config) as place:
+    with staged(tokenizer_files(folder) | config, read) as place:
         tokenizer = _load_tokenizer(folder, place)
     if not tokenizer.is_fast:
         raise InputError(f"{folder} has no fast tokenizer.", "Save one: it tells which characters a token covers.")

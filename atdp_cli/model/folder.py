@@ -14,6 +14,7 @@ from atdp_cli.files.checkpoint_names import (
     GENERATION,
     GGUF,
     INDEX,
+    PICKLES,
     TOKENIZER,
     TOKENIZER_CONFIG,
     TOKENIZER_FILES,
@@ -21,7 +22,6 @@ from atdp_cli.files.checkpoint_names import (
 )
 from atdp_cli.files.documents import parse_json, read_whole
 
-PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 """Names in safetensors and in torch. float64 is read, and written as float32."""
 

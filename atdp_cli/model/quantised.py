@@ -22,10 +22,10 @@ from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from atdp_cli.errors import InputError, RunError, UsageError
-from atdp_cli.files.checkpoint_names import CONFIG, INDEX, WEIGHTS
+from atdp_cli.files.checkpoint_names import CONFIG, GENERATION, WEIGHTS
 from atdp_cli.files.documents import parse_json
 from atdp_cli.model.adapter import no_warnings
-from atdp_cli.model.folder import QUANTISED, gguf_of, is_quantised, model_files, read_settings, weight_files
+from atdp_cli.model.folder import QUANTISED, gguf_of, is_quantised, read_settings, weight_files
 from atdp_cli.model.staging import staged
 
 LLAMA = "llama"
@@ -128,28 +128,30 @@ _REMEDY = "Save it by transformers and torchao with Int8WeightOnlyConfig or Intx
 
 
 @contextmanager
-def plain_files(folder: Path) -> Iterator[Mapping[str, Path]]:
-    """The files that a checked model is loaded from; of a quantised one its numbers in fp32, which exist meanwhile.
+def plain_files(folder: Path, held: Path) -> Iterator[Path]:
+    """The folder that a checked model is loaded from; of a quantised one its numbers in fp32, which exist meanwhile.
+
+    Args:
+        held: A folder with the model's files as they were opened.
 
     Raises:
         InputError: It is quantised in a way that is not audited, or is damaged.
         RunError: There is no room for the numbers.
     """
-    files = model_files(folder)
     if not is_quantised(folder):
-        yield files
+        yield held
         return
     with ExitStack() as stack:
         try:
             place = Path(stack.enter_context(TemporaryDirectory(prefix="atdp-")))
-            written = {WEIGHTS: place / WEIGHTS, CONFIG: place / CONFIG}
             _write_out(folder, place)
+            if (held / GENERATION).exists():
+                (place / GENERATION).symlink_to(held / GENERATION)
         except OSError as error:
             raise RunError(
                 f"The numbers of {folder} cannot be written out: {error.strerror}.", "Free some space, or set TMPDIR."
             ) from error
-        weights = {path.name for path in weight_files(folder)}
-        yield {name: path for name, path in files.items() if name not in weights | {CONFIG, INDEX}} | written
+        yield place
 
 
 def _write_out(folder: Path, place: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from atdp_cli.errors import InputError
-from atdp_cli.files.checkpoint_names import checkpoint_files
+from atdp_cli.files.checkpoint_names import checkpoint_files, is_weights
 from atdp_cli.files.documents import RepeatedKeyError, file_sha256, parse_json, read_whole
 from atdp_cli.privacy.relation import Relation
 from atdp_cli.settings import MIN_DELTA
@@ -25,8 +25,6 @@ DIGEST = "digest"
 
 BASE = "base/"
 """The prefix in a seal of the names of an adapter's base files."""
-
-WEIGHTS_SUFFIX = ".safetensors"
 
 MIN_RATE, MAX_NOISE, MAX_STEPS, MAX_RECORDS, MAX_COPIES = 1e-12, 1e12, 10**9, 10**12, 10_000
 """Bounds for the figures of a ledger: beyond them the accountants leave the range of floats, or run out of memory."""
@@ -304,7 +302,7 @@ def read_verified(path: Path, sha256: Callable[[Path], str] = file_sha256) -> Le
     path = path / LEDGER_FILE if path.is_dir() else path
     ledger = read_ledger(path)
     present = checkpoint_files(path.parent)
-    if any(name.endswith(WEIGHTS_SUFFIX) for name in present):
+    if any(map(is_weights, present.values())):
         own = {name: digest for name, digest in ledger.seal.items() if not name.startswith(BASE)}
         compare_seal(path, own, present, sha256)
     return ledger
