@@ -27,7 +27,10 @@ Share = Annotated[float, Field(ge=0, le=1)]
 LARGEST_NOISE = 1e9
 """The largest noise multiplier that can be asked for."""
 
-MIN_DELTA = 1e-100
+MIN_DELTA = 1e-12
+"""The smallest δ: Gaussian noise of the Box–Muller transform in fp64 ends near 8.65 standard deviations."""
+
+NO_TAIL = "noise in floating point ends near 8.65 standard deviations, so nothing smaller holds"
 
 CONTRADICTION = "contradiction"
 """Pydantic's name of the error that `contradiction` makes."""
@@ -145,7 +148,7 @@ def require_delta(value: float) -> None:
     if not 0 < value < 1:
         raise UsageError(f"delta is {value}.", "Choose a number between 0 and 1.")
     if value < MIN_DELTA:
-        raise UsageError(f"delta is {value}.", f"Choose a number of at least {MIN_DELTA:g}.")
+        raise UsageError(f"delta is {value}.", f"Choose a number of at least {MIN_DELTA:g}: {NO_TAIL}.")
 
 
 def _finite(value: float) -> bool:

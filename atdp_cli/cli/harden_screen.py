@@ -38,8 +38,10 @@ def show_needs(plan: "HardenPlan", spans: Path | None, console: "Console") -> No
     if plan.flagged is None:
         console.print(f"What is flagged: the spans of {spans}.")
     else:
+        kept = f" ({plan.kept})" if plan.kept else ""
         console.print(
-            f"Tier {plan.tier} flags {plan.flagged.share:.0%} of the characters of {plan.flagged.records:,} records."
+            f"Tier {plan.tier}{kept} flags {plan.flagged.share:.0%} of the characters of {plan.flagged.records:,} "
+            "records."
         )
     clipping = "without clipping" if plan.engine is None else f"by the engine {plan.engine}"
     memory = "" if plan.estimated_bytes is None else f", with about {plan.estimated_bytes / 1e9:.1f} GB of memory"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from atdp_cli.privacy.wording import SCOPES
 from atdp_cli.reporting.audit_entry import AuditEntry
 from atdp_cli.reporting.compare import compare, public_of
-from atdp_cli.reporting.document import PrivateReport, PublicReport
+from atdp_cli.reporting.document import PrivateReport, PublicReport, ReleaseVerdict
 from atdp_cli.reporting.entries import PerplexityEntry
 from atdp_cli.reporting.html import VERDICTS, render_value
 from atdp_cli.reporting.stage_facts import stated_guarantees
@@ -26,7 +26,7 @@ MODELS = {"after": "this model", "before": "its start", "other": "another"}
 def show_report(report: "Report", console: "Console") -> None:
     """Print a report."""
     public = public_of(report)
-    _show_face(public, console)
+    _show_face(public, report.release, console)
     for title, text in (
         ("Audit", public.summary.audit),
         ("What is protected", public.summary.protects),
@@ -45,7 +45,7 @@ def show_report(report: "Report", console: "Console") -> None:
         console.print(f"- {line}")
 
 
-def _show_face(public: PublicReport, console: "Console") -> None:
+def _show_face(public: PublicReport, release: ReleaseVerdict | None, console: "Console") -> None:
     """Print the model and its verdict."""
     digests = [digest for name, digest in public.weights.items() if name.endswith(".safetensors")]
     console.print(model_title(public), style="bold", soft_wrap=True)
@@ -55,8 +55,8 @@ def _show_face(public: PublicReport, console: "Console") -> None:
     for digest in digests[:1]:
         console.print(f"SHA-256 of its weights: {digest}", soft_wrap=True)
     console.print()
-    if public.release is not None:
-        console.print(f"{VERDICTS[public.release.verdict]}. {public.release.reason}", style="bold")
+    if release is not None:
+        console.print(f"{VERDICTS[release.verdict]}. {release.reason}", style="bold")
         console.print()
 
 
@@ -190,6 +190,12 @@ def _show_private(report: PrivateReport, console: "Console") -> None:
         )
     for memory in report.maps:
         console.print(f"Private: memory map of {MODELS[memory.of]}: {' '.join(memory.sentences)}")
+    for stage in report.stages:
+        if stage.unlisted_words:
+            console.print(
+                f"Private: {stage.name} publishes words of no public list, which many records have: "
+                f"{', '.join(stage.unlisted_words)}. --privacy-unit FIELD makes a person's records one."
+            )
     stages = [
         (
             stage.name,

@@ -21,18 +21,18 @@ from atdp_cli.detection.results import CorpusCounts, CrosscheckCounts, FlaggedSu
 from atdp_cli.detection.run import count_skipped, no_counts
 from atdp_cli.detection.span_file import read_spans, spans_line
 from atdp_cli.errors import ConformanceError, InputError, RunError
-from atdp_cli.events import Notify
+from atdp_cli.events import ChoiceWarning, Notify
 from atdp_cli.files.documents import Frozen, software, timestamp
 from atdp_cli.hardening.context import Streams
 from atdp_cli.hardening.releases import decoy_choice, fit_frequencies
 from atdp_cli.hardening.verify_run import first_broken, noise_test
 from atdp_cli.privacy.ledger import LEDGER_FILE, write_ledger
-from atdp_cli.privacy.wording import guarantee_sentences
+from atdp_cli.privacy.wording import guarantee_sentences, shared_words
 from atdp_cli.replacement.decoys import WITHOUT, Choose
 from atdp_cli.replacement.draw import decoy_record
 from atdp_cli.replacement.edits import edits_by_line
 from atdp_cli.replacement.equality import DecoyEquality
-from atdp_cli.replacement.frequencies import Frequencies
+from atdp_cli.replacement.frequencies import Frequencies, unlisted_words
 from atdp_cli.reporting.entries import GuaranteeEntry, guarantee_entries
 
 
@@ -103,6 +103,10 @@ def write_copies(request: DecoyRequest, plan: DecoyPlan, notify: Notify) -> Deco
     with copies_folder(request.output, plan.key, force=request.force) as folder:
         flagged = _found(plan, request.spans, folder / SPANS, counts, notify)
         fitted = _released(plan, flagged, streams)
+        if not counts.flagged().spans:
+            notify(ChoiceWarning(what="the copies", reason="nothing is flagged in them, so nothing is protected"))
+        if words := unlisted_words(fitted or {}):
+            notify(ChoiceWarning(what="the copies", reason=shared_words(len(words), plan.source.unit)))
         if counts.records != plan.records:
             raise _changed(request.corpus)
         for epoch, name in enumerate(names, start=1):

@@ -139,11 +139,22 @@ def flags_of(detector: Detector, *, spans: bool, review: bool, extra_spans: bool
         review: Whether people review them each epoch.
         extra_spans: Whether files have more of them.
     """
+    human: dict[HumanInput, object] = {
+        "allow": detector.allow,
+        "deny": detector.deny,
+        "spans": spans,
+        "extra-spans": extra_spans,
+        "review-each-epoch": review,
+    }
+    labels = ALL_LABELS if spans else detector.label_filter
     return Flags(
         detector=None if spans else text_identity(detector.pipeline, _settings_of(detector)),
         tier=detector.tier.value,
-        human=human_input(detector, spans=spans, review=review, extra_spans=extra_spans),
+        human=tuple(option for option, given in human.items() if given),
         crosscheck=detector.crosscheck is not None,
+        labels=labels.entities,
+        without=labels.exclude,
+        least_confidence=labels.min_confidence,
     )
 
 
@@ -169,18 +180,6 @@ def options_given(detector: Detector) -> "dict[GivenOption, str]":
         "detector": "" if detector.file is None else str(real_path(detector.file)),
     }
     return {name: value for name, value in values.items() if value}
-
-
-def human_input(detector: Detector, *, spans: bool, review: bool, extra_spans: bool = False) -> tuple[HumanInput, ...]:
-    """List the options by which people, who may have read the corpus, influenced what is flagged. See `flags_of`."""
-    given: dict[HumanInput, object] = {
-        "allow": detector.allow,
-        "deny": detector.deny,
-        "spans": spans,
-        "extra-spans": extra_spans,
-        "review-each-epoch": review,
-    }
-    return tuple(option for option, value in given.items() if value)
 
 
 def check_detector(detector: Detector) -> None:

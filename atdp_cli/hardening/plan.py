@@ -19,7 +19,7 @@ from atdp_cli.model.hashes import ledger_beside
 from atdp_cli.model.same_weights import same_weights
 from atdp_cli.privacy.guarantee import check_own_flags, check_seen, guarantees
 from atdp_cli.privacy.ledger import CheckpointHistory, Ledger
-from atdp_cli.privacy.relation import STABLE_TIERS, Relation
+from atdp_cli.privacy.relation import STABLE_TIERS, Flags, Relation
 from atdp_cli.privacy.scope import Guarantee
 from atdp_cli.training.plan import CorpusFacts, Plan, Reference, make_plan
 from atdp_cli.training.recipe import (
@@ -41,6 +41,7 @@ class Planned:
     """A checked request: its records, its plan, and the guarantees of the plan.
 
     Attributes:
+        flags: What flags the records.
         inherited: The ledger beside the starting checkpoint.
         manifest: Of the planted canaries.
         corpus_key: Under which the ledger commits to the corpus; secret.
@@ -50,6 +51,7 @@ class Planned:
     request: SettledRequest
     split: Split
     plan: Plan
+    flags: Flags
     inherited: Ledger | None
     guarantees: tuple[Guarantee, ...]
     manifest: Manifest | None
@@ -106,6 +108,7 @@ def plan_request(request: SettledRequest) -> Planned:
         request=request.replace(recipe=recipe),
         split=split,
         plan=plan,
+        flags=flags,
         inherited=inherited,
         guarantees=supported,
         manifest=manifest,

@@ -29,6 +29,7 @@ from atdp_cli.model.folder import is_adapter
 from atdp_cli.model.tokenizer import save_tokenizer
 from atdp_cli.model.windows import Window, encode_record, tokenizer_fingerprint
 from atdp_cli.reporting.stage_facts import clipped
+from atdp_cli.reporting.wording import hardly_flagged
 from atdp_cli.training.clip.batches import default_tokens
 from atdp_cli.training.clip.engine import trainable
 from atdp_cli.training.examples import Example, count_tokens
@@ -263,8 +264,11 @@ def load_and_measure(planned: Planned, notify: Notify, *, dry_run: bool) -> tupl
         flagged = FlaggedEntry(**asdict(flagged_share(planned.split.records, request.detector, model.pipeline, hear)))
     if request.threads is None:
         use_threads(training_threads(model.checkpoint.model.num_parameters()))
+    reads_flags = any(stage.text in ("redacted", "decoy") for stage in summary.stages)
+    hardly = hardly_flagged(flagged.share) if flagged is not None and reads_flags else None
     needs = {
         "flagged": flagged,
+        "advice": (*((hardly,) if hardly else ()), *summary.advice),
         "engine": model.engine.name if clipped(summary.stages) else None,
         "estimated_bytes": estimate_bytes(planned, model),
     }

@@ -9,8 +9,9 @@ from typing import Any
 
 import torch
 
+from atdp_cli.corpus.spans import FlaggedRecord, merge
 from atdp_cli.detection.crosscheck.request import public_name
-from atdp_cli.detection.detector import Detector, human_input
+from atdp_cli.detection.detector import Detector
 from atdp_cli.detection.scan import pipeline_name
 from atdp_cli.detection.term_lists import read_terms
 from atdp_cli.hardening.data import RunData
@@ -25,7 +26,8 @@ from atdp_cli.model.folder import is_adapter
 from atdp_cli.model.hashes import seal_of
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import Ledger
-from atdp_cli.reporting.annex import with_verdict
+from atdp_cli.privacy.relation import Flags
+from atdp_cli.reporting.annex import with_public, with_verdict
 from atdp_cli.reporting.card import inherited_card
 from atdp_cli.reporting.document import (
     CROSSCHECKED,
@@ -134,20 +136,14 @@ def not_covered(request: SettledRequest, *, noise: bool) -> tuple[str, ...]:
     return (*NOT_COVERED, *floating, *crosschecked, *reviewed)
 
 
-def detector_entry(request: SettledRequest, pipeline: Any) -> DetectorEntry:
+def detector_entry(request: SettledRequest, flags: Flags, pipeline: Any) -> DetectorEntry:
     """The detector as the report lists it, with its pipeline only if it found the spans."""
     crosscheck = request.detector.crosscheck
     return DetectorEntry(
-        tier=request.detector.tier,
+        tier=flags.tier,
         pipeline=None if request.spans is not None else pipeline_name(pipeline),
-        lists=bool(
-            human_input(
-                request.detector,
-                spans=request.spans is not None,
-                extra_spans=bool(request.extra_spans),
-                review=request.review is not None,
-            )
-        ),
+        lists=bool(flags.human),
+        kept=flags.kept,
         crosscheck=None
         if crosscheck is None
         else CrossCheckEntry(model=public_name(crosscheck), masked=not crosscheck.send_unmasked),
@@ -195,7 +191,7 @@ def public_report(
         inherited_ledger=planned.inherited is not None,
         recipe=request.recipe_name,
         stages=stages,
-        detector=detector_entry(request, trained.data.pipeline),
+        detector=detector_entry(request, planned.flags, trained.data.pipeline),
         engine=trained.engine.name if clips else None,
         engines_refused=trained.engine.refused if clips else (),
         engine_check=engine_statement(trained.engine) if clips else None,
@@ -238,7 +234,7 @@ def private_report(
         decoyed = BeforeAfter(before=before.decoyed, after=after.decoyed)
     if before.ranks is not None and after.ranks is not None:
         ranks = RanksBeforeAfter(before=before.ranks, after=after.ranks)
-    return PrivateReport(
+    private = PrivateReport(
         public=public,
         seconds=trained.seconds(),
         perplexity=BeforeAfter(before=before.raw, after=after.raw),
@@ -263,12 +259,20 @@ def private_report(
             for entry, (stage, weighing) in zip(public.stages, trained.stages, strict=True)
         ),
         planted_canaries=data.planted,
+        flagged_share=_share(data.trained),
         flagged_spans=sum(len(flagged.spans) for flagged in data.trained),
         unread_records=sum(not any(windows) for windows in zip(*data.training.values(), strict=True)),
         listed_terms=sum(len(read_terms(file)) for file in (*detector.allow, *detector.deny)),
         interruptions=interruptions,
         command=tuple(command),
     )
+    return with_public(private, public)
+
+
+def _share(records: Sequence[FlaggedRecord]) -> float:
+    """The share of flagged characters."""
+    flagged = sum(span.end - span.start for each in records for span in merge(each.spans))
+    return flagged / max(1, sum(len(each.record.text) for each in records))
 
 
 def _trials(stage: StageResult) -> tuple[Trial, ...]:

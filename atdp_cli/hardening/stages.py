@@ -17,6 +17,7 @@ from atdp_cli.hardening.progress import Progress
 from atdp_cli.hardening.releases import decoy_choice, held_out_decoys, release_frequencies, tuned
 from atdp_cli.hardening.workspace import Workspace
 from atdp_cli.model.perplexity import Perplexity, perplexity
+from atdp_cli.privacy.wording import shared_words
 from atdp_cli.replacement.frequencies import unlisted_words
 from atdp_cli.training.examples import Example, Weighing, make_example, weigh
 from atdp_cli.training.objectives import Interpolate
@@ -193,6 +194,10 @@ def _released(plan: StagePlan, context: StageContext, progress: Progress, logs: 
     frequencies = release_frequencies(plan, context.data.trained, context.streams, progress.stage, logs)
     if frequencies is None:
         return progress
+    if words := unlisted_words(frequencies):
+        context.notify(
+            ChoiceWarning(what=f"stage {plan.stage.name}", reason=shared_words(len(words), plan.relation.unit))
+        )
     released = replace(progress, frequencies=frequencies)
     context.checkpointer(partial(replace, released), between=True)
     return released

@@ -31,6 +31,7 @@ class HardenPlan(Frozen):
         notice: Which recipe is taken and why, and what it does.
         statements: What is guaranteed, a sentence each.
         advice: What the user could do better, a sentence each.
+        kept: Which of the detector's flags count, in words; empty for all.
         flagged: In a part of the records; None where spans come from a file.
         records: Those that train, one `unit` each.
         searches: What is searched before a stage, a sentence each.
@@ -47,6 +48,7 @@ class HardenPlan(Frozen):
     statements: tuple[str, ...]
     advice: tuple[str, ...]
     tier: str
+    kept: str = ""
     flagged: FlaggedEntry | None = None
     records: int
     held_out: int
@@ -168,6 +170,7 @@ def plan_summary(planned: Planned) -> HardenPlan:
         statements=guarantee_sentences(plan.ledger, planned.guarantees),
         advice=plan_hints(planned),
         tier=request.detector.tier.value,
+        kept=planned.flags.kept,
         records=planned.split.training,
         held_out=len(planned.split.held_out),
         unit=plan.ledger.unit,

@@ -26,6 +26,8 @@ HumanInput = Literal["allow", "deny", "spans", "extra-spans", "review-each-epoch
 STABLE_TIERS = ("low-entity", "high-entity")
 """Tiers whose flags follow entities; those of contextual tiers move with the sentence."""
 
+Label = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,39}$")]
+
 Hexadecimal = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -42,6 +44,9 @@ class Flags(_Frozen):
         tier: What counts as sensitive.
         human: The options by which people have a say. They may have read the corpus, so by them one record can change
             what is flagged in another.
+        labels: The labels that alone count; none for all.
+        without: Labels that do not count.
+        least_confidence: The least confidence of a flag that counts.
         crosscheck: Whether a language model has a say, by which one record can change another's flags as well.
     """
 
@@ -49,6 +54,9 @@ class Flags(_Frozen):
     tier: str
     human: tuple[HumanInput, ...] = ()
     crosscheck: bool = False
+    labels: tuple[Label, ...] = ()
+    without: tuple[Label, ...] = ()
+    least_confidence: float = Field(default=0.0, ge=0, le=1)
 
     @property
     def by_record(self) -> bool:
@@ -58,8 +66,19 @@ class Flags(_Frozen):
     @property
     def others(self) -> str:
         """What else than the record has a say in its flags, in words; empty where nothing has."""
-        named = [f"--{option}" for option in self.human] + ["the cross-check"] * self.crosscheck
-        return " and ".join(filter(None, (", ".join(named[:-1]), *named[-1:])))
+        return _listed([f"--{option}" for option in self.human] + ["the cross-check"] * self.crosscheck)
+
+    @property
+    def kept(self) -> str:
+        """Which of the detector's flags count, in words; empty for all."""
+        only = f"labels {_listed(self.labels)} only" if self.labels else ""
+        without = f"without {_listed(self.without)}" if self.without else ""
+        least = f"confidence of at least {self.least_confidence:g}" if self.least_confidence else ""
+        return ", ".join(filter(None, (only, without, least)))
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 class Relation(_Frozen):
@@ -129,6 +148,9 @@ def _disagreement(first: str, relation: Relation, second: str, other: Relation) 
     stages = f"stages {first} and {second} do" if first != second else f"two runs of stage {first} do"
     if relation.flags.tier != other.flags.tier:
         return f"{stages} not flag the same: one has tier {relation.flags.tier}, the other {other.flags.tier}"
+    if relation.flags.kept != other.flags.kept:
+        one, another = (flags.kept or "all labels" for flags in (relation.flags, other.flags))
+        return f"{stages} not flag the same: one takes {one}, the other {another}"
     detectors = " and ".join(_short(flags.detector) for flags in (relation.flags, other.flags))
     return f"{stages} not flag the same: their detectors are not the same ({detectors})"
 

@@ -6,6 +6,7 @@ from decimal import ROUND_CEILING, Decimal
 
 from atdp_cli.privacy.ledger import (
     DecoyedText,
+    GaussianRelease,
     Ledger,
     PlainTraining,
     SubsampledGaussian,
@@ -73,6 +74,12 @@ CHOSEN_ON_RAW = (
     "Nor does it count what the choice of a learning rate tells, which was made by how a model ranked values of the "
     "records."
 )
+SHARED_WORDS = (
+    "Words that many {unit}s have are published by design, names on no public list among them: noise hides what one "
+    "{unit} says, not what dozens say. For a person with many {unit}s there is --privacy-unit FIELD, which makes the "
+    "records of one value of the field one."
+)
+
 FLAGGED_BY_OTHERS = (
     "Nor does it count what the choice of flags tells: what is flagged depends on {others}, by which one {unit} can "
     "change what is read of others."
@@ -96,6 +103,11 @@ OTHER_LINES = (
     "It does not protect {unit}s that were held out for measuring, nor a person or a secret that occurs in several "
     "{unit}s."
 )
+
+
+def shared_words(words: int, unit: str) -> str:
+    """A warning that so many words of no public list passed a release."""
+    return f"{words} words of no public list passed the release. {SHARED_WORDS.format(unit=unit)}"
 
 
 def scope_title(scope: Scope, unit: str) -> str:
@@ -132,7 +144,8 @@ def neighbour_sentences(neighbours: Neighbours, *, exact: bool = False) -> tuple
 
 def tier_words(neighbours: Neighbours) -> str:
     """The tier of the flags that a sentence is about, to go behind "flags" or "flagged"."""
-    return "" if neighbours.flags is None else f" at tier {neighbours.flags.tier}"
+    flags = neighbours.flags
+    return "" if flags is None else f" at tier {flags.tier}{f' ({flags.kept})' if flags.kept else ''}"
 
 
 def other_values(neighbours: Neighbours) -> str:
@@ -228,6 +241,8 @@ def guarantee_sentences(ledger: Ledger, supported: Sequence[Guarantee]) -> tuple
             lines.append(uncounted_sentence(uncounted))
     elif any(isinstance(event, PlainTraining | DecoyedText) and event.text != "raw" for event in ledger.events):
         lines.append(f"For the flagged characters alone: no guarantee, because {selective_void(ledger)}.")
+    if any(isinstance(event, GaussianRelease) for event in ledger.events):
+        lines.append(SHARED_WORDS.format(unit=ledger.unit))
     if math.isinf(whole.epsilon or 0):
         lines += _increment_sentence(ledger, increment)
     if ledger.insecure_seed:
@@ -294,11 +309,17 @@ def advice(ledger: Ledger) -> str | None:
         return "If the model never saw private data: --checkpoint-history public."
     if (moved := flags_moved(ledger)) is not None and moved in (no_end_to_end(ledger), selective_void(ledger)):
         return f"For a finite ε leave {others_flag(ledger)} out, or harden with --recipe dp-sgd, which reads no flags."
+    if private_events(ledger.events) and ledger.delta >= 1 / (10 * ledger.records):
+        return f"Only with --delta below 1/(10·N) = {1 / (10 * ledger.records):.3g} is a model called releasable."
     return None
 
 
-def protection(ledger: Ledger, supported: Sequence[Guarantee]) -> tuple[str, str]:
-    """What is protected and what is not, for a reader who knows nothing of differential privacy."""
+def protection(ledger: Ledger, supported: Sequence[Guarantee], *, weak: float = WEAK) -> tuple[str, str]:
+    """What is protected and what is not, for a reader who knows nothing of differential privacy.
+
+    Args:
+        weak: ε above which nobody should rely on it.
+    """
     guarantees = {guarantee.scope: guarantee for guarantee in supported}
     unit, whole = ledger.unit, guarantees["end_to_end"]
     if ledger.insecure_seed:
@@ -315,7 +336,7 @@ def protection(ledger: Ledger, supported: Sequence[Guarantee]) -> tuple[str, str
         return (
             f"Each {unit} of the corpus is protected: whether it was used or not changes the odds of whatever anyone "
             f"learns from this model by at most a factor of {factor(whole.epsilon)} "
-            f"({epsilon_delta(whole.epsilon, whole.delta)}).{_weak(whole.epsilon)}",
+            f"({epsilon_delta(whole.epsilon, whole.delta)}).{_weak(whole.epsilon, weak)}",
             OTHER_LINES.format(unit=unit),
         )
     selective = guarantees.get("selective") or guarantees.get("declared")
@@ -323,7 +344,7 @@ def protection(ledger: Ledger, supported: Sequence[Guarantee]) -> tuple[str, str
         given = f" {DECLARED_TRAINING}" if selective.scope == "declared" else ""
         return (
             f"{_flagged(selective, selective.neighbours, guarantees.get('uncounted'))}{given}"
-            f"{_weak(selective.epsilon or 0)}",
+            f"{_weak(selective.epsilon or 0, weak)}",
             uncovered(selective.neighbours, exact=selective.exact),
         )
     added = guarantees["increment"].epsilon
@@ -366,5 +387,5 @@ def factor(epsilon: float) -> str:
     return f"{math.ceil(factor / step - 1e-9) * step:,.10g}"
 
 
-def _weak(epsilon: float) -> str:
-    return " Nobody should rely on a protection this weak." if epsilon > WEAK else ""
+def _weak(epsilon: float, most: float) -> str:
+    return " Nobody should rely on a protection this weak." if epsilon > most else ""

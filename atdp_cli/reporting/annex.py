@@ -6,9 +6,9 @@ were collected. Each level holds only as well as those below it. Where nothing w
 """
 
 from atdp_cli.privacy.wording import SCOPES, epsilon_delta
-from atdp_cli.reporting.document import AnnexRow, AnnexStatus, PublicReport
+from atdp_cli.reporting.document import AnnexRow, AnnexStatus, PrivateReport, PublicReport
 from atdp_cli.reporting.stage_facts import engine_used, noise_used, releasing, stated_guarantees
-from atdp_cli.reporting.wording import release_verdict
+from atdp_cli.reporting.wording import owner_verdict, release_verdict
 
 ACCESS = (
     "Whoever reads the training data, OUT.private/ or the machine's memory needs no model. How these are kept is up to "
@@ -41,8 +41,21 @@ COLLECTION = "How the records were collected, and who has seen them since, lies 
 
 def with_verdict(report: PublicReport) -> PublicReport:
     """The report with its verdict and its annex, by its other parts."""
-    verdict = release_verdict(report.guarantees, report.audits, unit=report.unit, insecure_seed=report.insecure_seed)
+    verdict = release_verdict(
+        report.guarantees,
+        report.audits,
+        unit=report.unit,
+        insecure_seed=report.insecure_seed,
+        records=report.records,
+        ten=report.ten_records,
+    )
     return report.model_copy(update={"release": verdict, "annex": annex_rows(report)})
+
+
+def with_public(private: PrivateReport, public: PublicReport) -> PrivateReport:
+    """The whole report with this public part, and the verdict for its owner."""
+    release = owner_verdict(public.release, spans=private.flagged_spans, share=private.flagged_share)
+    return private.model_copy(update={"public": public, "release": release})
 
 
 def annex_rows(report: PublicReport) -> tuple[AnnexRow, ...]:

@@ -68,7 +68,8 @@ def _stage(report: PublicReport) -> Iterator[str]:
 
 
 def _detector(report: PublicReport) -> str:
-    return f"{report.detector.tier}{', with lists' if report.detector.lists else ''}"
+    kept = f" ({report.detector.kept})" if report.detector.kept else ""
+    return f"{report.detector.tier}{kept}{', with lists' if report.detector.lists else ''}"
 
 
 def _audit(form: str) -> Callable[[PublicReport], str]:

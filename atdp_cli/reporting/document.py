@@ -126,11 +126,16 @@ class CrossCheckEntry(Frozen):
 
 
 class DetectorEntry(Frozen):
-    """The detector that marked the sensitive tokens."""
+    """The detector that marked the sensitive tokens.
+
+    Attributes:
+        kept: Which of its flags count, in words; empty for all.
+    """
 
     tier: str
     pipeline: str | None
     lists: bool
+    kept: str = ""
     crosscheck: CrossCheckEntry | None = None
 
 
@@ -226,6 +231,8 @@ class PublicReport(Frozen):
         name: As its owner gave it by `atdp report --name`; null where nobody did.
         release: Whether it may be released; null in a report that is being made.
         summary: For people who know nothing of it; `verdict` is for those who do.
+        ten_records: ε for ten records that change together, in the strongest scope that has a finite ε; null where that
+            holds for any number, or there is none.
         start: SHA-256 of each weight file of the starting checkpoint.
         passes: How often each record is read by training stages, on average: three plain epochs are 3.
         repeated_steps: Steps with noise that were taken again after an interruption; the ledger has them twice.
@@ -249,6 +256,7 @@ class PublicReport(Frozen):
     verdict: tuple[str, ...]
     guarantees: tuple[GuaranteeEntry, ...]
     epsilon: EpsilonEntry | None
+    ten_records: Number | None = None
     delta: float
     unit: str
     adjacency: Literal["zero-out"] = "zero-out"
@@ -326,6 +334,7 @@ class PrivateReport(Frozen):
     """The public report and what must stay with the records' owner.
 
     Attributes:
+        release: The verdict for the records' owner, which counts how much is flagged.
         decoyed_perplexity: The same on held-out records with decoys drawn uniformly from public lists, alike in every
             run; null where a contextual tier flags words that have none.
         value_ranks: How the model ranks flagged values; null where neither its past nor a stage read raw text without
@@ -333,6 +342,7 @@ class PrivateReport(Frozen):
         sensitive_share: Of the held-out tokens, in [0, 1].
         planted_canaries: How many training records carry each canary of the manifest; null without one.
         flagged_spans: Flagged spans of the training records.
+        flagged_share: Of the characters of the training records, in [0, 1].
         unread_records: Training records without a token to learn from: they took part and added nothing.
         interruptions: How often the run was interrupted and resumed.
         listed_terms: Terms of --allow and --deny, as they are at the end of the run.
@@ -344,6 +354,7 @@ class PrivateReport(Frozen):
     schema_version: Literal[1] = 1
     kind: Literal["atdp-private-report"] = "atdp-private-report"
     public: PublicReport
+    release: ReleaseVerdict | None = None
     seconds: float
     perplexity: BeforeAfter
     decoyed_perplexity: BeforeAfter | None = None
@@ -352,6 +363,7 @@ class PrivateReport(Frozen):
     stages: tuple[StagePrivate, ...]
     planted_canaries: tuple[int, ...] | None
     flagged_spans: int
+    flagged_share: float
     unread_records: int
     listed_terms: int
     interruptions: int = 0

@@ -97,12 +97,14 @@ class NeighboursEntry(Frozen):
         records: Whether they differ in one record or in any number.
         shapes: What they have in common in the flagged places, as the ledger names it.
         detector, tier: What flags them.
+        kept: Which of its flags count, in words; empty for all.
     """
 
     records: Literal["one", "any"]
     shapes: tuple[str, ...]
     detector: str | None
     tier: str
+    kept: str = ""
 
 
 class GuaranteeEntry(Frozen):
@@ -148,4 +150,5 @@ def _neighbours(guarantee: Guarantee) -> NeighboursEntry | None:
         shapes=tuple(sorted(neighbours.shapes)),
         detector=neighbours.flags.detector,
         tier=neighbours.flags.tier,
+        kept=neighbours.flags.kept,
     )

@@ -1,5 +1,6 @@
 """The fields of a report that follow from ledger and stages; `atdp report --verify` computes them again."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 
+from atdp_cli.errors import BudgetError
 from atdp_cli.privacy.accountant import epsilon_points, epsilons
 from atdp_cli.privacy.ledger import (
     GaussianRelease,
@@ -18,7 +20,7 @@ from atdp_cli.privacy.ledger import (
     private_events,
 )
 from atdp_cli.privacy.relation import Flags
-from atdp_cli.privacy.scope import Guarantee
+from atdp_cli.privacy.scope import Guarantee, scope_epsilon
 from atdp_cli.privacy.wording import POISSON, guarantee_sentences
 from atdp_cli.reporting.document import (
     FLOATING_POINT,
@@ -54,6 +56,7 @@ def fields_from_ledger(ledger: Ledger, guarantees: Sequence[Guarantee], stages: 
         "verdict": guarantee_sentences(ledger, guarantees),
         "guarantees": guarantee_entries(guarantees),
         "epsilon": as_entry(EpsilonEntry, epsilons(private, ledger.delta, grid=ledger.grid)) if private else None,
+        "ten_records": _of_ten(ledger, guarantees),
         "delta": ledger.delta,
         "unit": ledger.unit,
         "checkpoint_history": ledger.checkpoint_history,
@@ -71,6 +74,18 @@ def fields_from_ledger(ledger: Ledger, guarantees: Sequence[Guarantee], stages: 
         "software": ledger.software,
         "created": ledger.created or "",
     }
+
+
+def _of_ten(ledger: Ledger, guarantees: Sequence[Guarantee]) -> float | None:
+    """As `PublicReport.ten_records` has it."""
+    counted = (each for each in guarantees if each.scope in ("end_to_end", "selective", "declared"))
+    held = next((each for each in counted if each.epsilon is None or math.isfinite(each.epsilon)), None)
+    if held is None or held.epsilon is None or held.exact:
+        return None
+    try:
+        return scope_epsilon(ledger, held.scope, 10)
+    except BudgetError:  # in the thousands
+        return math.inf
 
 
 def as_entry(entry: type[Entry], figures: "DataclassInstance") -> Entry:

@@ -48,6 +48,7 @@ def render_html(report: PublicReport | PrivateReport) -> str:
         .render(
             report=public,
             private=private,
+            release=public.release if private is None else private.release,
             figure=figure_of(report.model_dump(mode="json")),
             at="" if private is None else "public.",
             charts=charts,

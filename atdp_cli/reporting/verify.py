@@ -12,7 +12,7 @@ from atdp_cli.files.private import PRIVATE, beside
 from atdp_cli.model.hashes import verified_ledger
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, read_ledger
-from atdp_cli.reporting.annex import with_verdict
+from atdp_cli.reporting.annex import with_public, with_verdict
 from atdp_cli.reporting.card import render_card
 from atdp_cli.reporting.compare import Report
 from atdp_cli.reporting.document import HTML_FILE, NOT_COVERED, REPORT_FILE, PrivateReport, PublicReport
@@ -125,6 +125,7 @@ def _is_first_run(ledger: Ledger) -> bool:
 def _detector_differences(ledger: Ledger, public: PublicReport) -> Iterator[Mismatch]:
     for flags in stated_flags(ledger):
         yield from _differences("detector.tier", public.detector.tier, flags.tier)
+        yield from _differences("detector.kept", public.detector.kept, flags.kept)
         yield from _differences("detector.lists", public.detector.lists, bool(flags.human))
         yield from _differences("detector.crosscheck", public.detector.crosscheck is not None, flags.crosscheck)
 
@@ -184,6 +185,10 @@ def _private_differences(folder: Path, public: PublicReport) -> Iterator[Mismatc
         return
     if private.public != public:
         yield Mismatch(file=f"{folder.name}/{REPORT_FILE}", path="public", problem="is another report than OUT has")
+    if with_public(private, private.public) != private:
+        yield Mismatch(
+            file=f"{folder.name}/{REPORT_FILE}", path="release", problem="is not what its other figures give"
+        )
     for difference in _file_differences(folder, private, card=False):
         yield Mismatch(file=f"{folder.name}/{difference.file}", path="", problem=difference.problem)
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from atdp_cli.audit.resolution import resolution
+from atdp_cli.corpus.split import BUILT_IN_UNITS
 from atdp_cli.privacy.ledger import Ledger
 from atdp_cli.privacy.scope import Guarantee
 from atdp_cli.privacy.wording import NOTHING_READ, SEEDED_NOISE, WEAK, epsilon_delta, protection, rounded_up
@@ -11,12 +12,19 @@ from atdp_cli.reporting.audit_entry import AuditEntry
 from atdp_cli.reporting.document import PublicReport, ReleaseVerdict, Summary
 from atdp_cli.reporting.entries import GuaranteeEntry
 
+MOST_OF_RECORDS = 3.0
+"""The largest ε that can be relied on where one person may have many records: `WEAK` where a field groups them."""
+
+LEAST_FLAGGED = 0.001
+"""The share of flagged characters below which hardly anything is protected: one name or number of ten letters in ten
+thousand characters, about five pages. Of text about people, chats and letters, a hundred times as much is flagged."""
+
 NO_AUDIT = "No audit is attached to this report: whether the model remembers anything was not measured."
 
 
 def lay_summary(ledger: Ledger, guarantees: Sequence[Guarantee]) -> Summary:
     """What is protected and what is not, for a report without an audit."""
-    protects, leaves_open = protection(ledger, guarantees)
+    protects, leaves_open = protection(ledger, guarantees, weak=most_epsilon(ledger.unit))
     return Summary(protects=protects, leaves_open=leaves_open, audit=NO_AUDIT)
 
 
@@ -73,16 +81,24 @@ def model_title(report: PublicReport) -> str:
 
 
 def release_verdict(
-    guarantees: Sequence[GuaranteeEntry], audits: Sequence[AuditEntry], *, unit: str, insecure_seed: bool
+    guarantees: Sequence[GuaranteeEntry],
+    audits: Sequence[AuditEntry],
+    *,
+    unit: str,
+    insecure_seed: bool,
+    records: int,
+    ten: float | None,
 ) -> ReleaseVerdict:
     """The verdict on a model.
 
     A failed audit of it rules out a release, whatever ε is. A passed one does not make up for an ε that is infinite or
-    above `WEAK`: it shows what was not found. An audit that is missing or inconclusive changes nothing, and the reason
-    says so.
+    above `most_epsilon`: it shows what was not found. An audit that is missing or inconclusive changes nothing, and the
+    reason says so.
 
     Args:
         insecure_seed: Whether the noise came from a seed, so that no ε holds.
+        records: N.
+        ten: ε for ten records together, as `PublicReport.ten_records` has it.
     """
     audit = next((entry.verdict for entry in audits if entry.of == "after"), None)
     by_scope = {guarantee.scope: guarantee for guarantee in guarantees}
@@ -91,38 +107,78 @@ def release_verdict(
         return _no(f"{SEEDED_NOISE.capitalize()}, so no ε holds.")
     if audit == "FAIL":
         return _no("The audit of this model failed, and no ε makes up for that.")
-    if whole.epsilon is None or _holds(whole):
-        return ReleaseVerdict(verdict="releasable", reason=f"{_whole(whole, unit)}; {_audited(audit)}.")
-    if selective is not None and _holds(selective):
-        pair = epsilon_delta(selective.epsilon, selective.delta)
-        protected = f"What the detector flagged is protected at {pair}; what it missed has no guarantee"
-        return ReleaseVerdict(verdict="flagged-values-only", reason=f"{protected}; {_audited(audit)}.")
-    return _no(_too_weak(whole, selective, passed=audit == "PASS"))
-
-
-def _whole(whole: GuaranteeEntry, unit: str) -> str:
     if whole.epsilon is None:
-        return NOTHING_READ
-    return f"Each {unit} of the corpus is protected at {epsilon_delta(whole.epsilon, whole.delta)}"
+        return ReleaseVerdict(verdict="releasable", reason=f"{NOTHING_READ}; {_audited(audit)}.")
+    most = most_epsilon(unit)
+    held = whole if selective is None or whole.epsilon <= most or selective.epsilon is None else selective
+    if math.isinf(held.epsilon or 0):
+        failing = ", and the passed audit does not make up for that" if audit == "PASS" else ""
+        return _no(f"No finite ε holds, neither end to end nor for what the detector flagged{failing}.")
+    return _of_finite(held, unit=unit, records=records, ten=ten, audit=audit)
 
 
-def _too_weak(whole: GuaranteeEntry, selective: GuaranteeEntry | None, *, passed: bool) -> str:
-    stated = [entry.epsilon for entry in (whole, selective) if entry is not None and entry.epsilon is not None]
-    if finite := [epsilon for epsilon in stated if math.isfinite(epsilon)]:
-        return f"ε = {rounded_up(min(finite))} is too weak to rely on: it should be at most {WEAK:g}."
-    audit = ", and the passed audit does not make up for that" if passed else ""
-    return f"No finite ε holds, neither end to end nor for what the detector flagged{audit}."
+def _of_finite(
+    held: GuaranteeEntry, *, unit: str, records: int, ten: float | None, audit: str | None
+) -> ReleaseVerdict:
+    """The verdict where a guarantee has a finite ε."""
+    most = most_epsilon(unit)
+    together = "" if ten is None else f", and whoever has ten {unit}s at ε = {rounded_up(ten)}"
+    protected = f"{_protected(held, unit)} is protected at {epsilon_delta(held.epsilon, held.delta)}{together}"
+    if (held.epsilon or 0) > most:
+        person = (
+            ""
+            if most == WEAK
+            else f" for a {unit}, or {WEAK:g} where --privacy-unit FIELD makes a person's records one"
+        )
+        return _no(f"{protected}, which is too weak to rely on: ε should be at most {most:g}{person}.")
+    if held.delta >= 1 / (10 * records):
+        limit = f"{1 / (10 * records):.3g} = 1/(10·N) for {records:,} {unit}s"
+        return _no(f"{protected}, whose δ is too large: it should be below {limit}.")
+    if held.scope == "end_to_end":
+        return ReleaseVerdict(verdict="releasable", reason=f"{protected}; {_audited(audit)}.")
+    missed = "what it missed has no guarantee"
+    return ReleaseVerdict(verdict="flagged-values-only", reason=f"{protected}; {missed}; {_audited(audit)}.")
+
+
+def _protected(guarantee: GuaranteeEntry, unit: str) -> str:
+    """What a guarantee is for."""
+    if guarantee.scope == "end_to_end":
+        return f"Each {unit} of the corpus"
+    kept = guarantee.neighbours.kept if guarantee.neighbours is not None else ""
+    return f"What the detector flagged{f' ({kept})' if kept else ''}"
+
+
+def most_epsilon(unit: str) -> float:
+    """The largest ε that can be relied on. A person has many lines, paragraphs and documents, and ε grows with them."""
+    return MOST_OF_RECORDS if unit in BUILT_IN_UNITS else WEAK
 
 
 def _no(reason: str) -> ReleaseVerdict:
     return ReleaseVerdict(verdict="not-releasable", reason=reason)
 
 
-def _holds(guarantee: GuaranteeEntry) -> bool:
-    return guarantee.epsilon is not None and 0 <= guarantee.epsilon <= WEAK
-
-
 def _audited(verdict: str | None) -> str:
     if verdict is None:
         return "no audit has tested it"
     return "the audit passed" if verdict == "PASS" else "the audit could not decide"
+
+
+def hardly_flagged(share: float) -> str | None:
+    """That next to nothing is flagged, as a sentence; None where enough is."""
+    return None if share >= LEAST_FLAGGED else f"{share:.1%} of the text is flagged: hardly anything is protected."
+
+
+def owner_verdict(release: ReleaseVerdict | None, *, spans: int, share: float) -> ReleaseVerdict | None:
+    """The verdict for the records' owner, who may know how much of them is flagged.
+
+    Args:
+        release: The published one.
+        spans: Flagged spans of the training records.
+        share: Of their characters.
+    """
+    if release is None or release.verdict != "flagged-values-only":
+        return release
+    if not spans:
+        return _no("Nothing is flagged in the training records, so nothing of them is protected.")
+    hardly = hardly_flagged(share)
+    return release if hardly is None else release.model_copy(update={"reason": f"{hardly} {release.reason}"})

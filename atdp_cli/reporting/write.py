@@ -16,7 +16,7 @@ from atdp_cli.files.atomic_write import atomic_write
 from atdp_cli.files.documents import read_document
 from atdp_cli.files.private import PRIVATE, beside
 from atdp_cli.memorisation.results import MemoryDocument, MemoryMap
-from atdp_cli.reporting.annex import with_verdict
+from atdp_cli.reporting.annex import with_public, with_verdict
 from atdp_cli.reporting.audit_entry import (
     AuditedCanary,
     AuditEntry,
@@ -128,7 +128,7 @@ def _rewrite(folder: Path, change: Callable[[PublicReport], PublicReport]) -> Pu
     private = read_report(private_folder) if (private_folder / REPORT_FILE).exists() else None
     if isinstance(private, PublicReport):
         raise InputError(f"{private_folder} holds a report without private figures.", "Harden again.")
-    whole = None if private is None else private.model_copy(update={"public": public})
+    whole = None if private is None else with_public(private, public)
     write_reports(folder, private_folder, public, whole)
     return public
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt, create_model
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt, create_model
 
 from atdp_cli.detection.options import (
     ChatTemplateOptions,
@@ -20,6 +20,7 @@ from atdp_cli.settings import (
     DATA,
     DETECTION,
     MIN_DELTA,
+    NO_TAIL,
     OUTPUT,
     DeviceOptions,
     Option,
@@ -53,6 +54,13 @@ def _tokens(text: object) -> object:
     if text != "auto" and not (text.isascii() and text.isdigit()):
         raise contradiction("max-batch-tokens is not a number of tokens.", "Give auto or a number of tokens.")
     return None if text == "auto" else int(text)
+
+
+def _delta(value: float) -> float:
+    """Not so small that noise has no such tail."""
+    if value < MIN_DELTA:
+        raise contradiction(f"delta is {value:g}.", f"Choose a number of at least {MIN_DELTA:g}: {NO_TAIL}.")
+    return value
 
 
 def _pair(text: object) -> object:
@@ -221,8 +229,10 @@ class AcceptOptions(Options):
 class DeltaOptions(Options):
     """The δ of (ε, δ)-DP."""
 
-    delta: Annotated[float, Field(ge=MIN_DELTA, lt=1), Option(PRIVACY, fingerprint="recipe", public=True)] = 1e-06
-    """δ of the guarantees; below 1/N."""
+    delta: Annotated[
+        float, Field(gt=0, lt=1), AfterValidator(_delta), Option(PRIVACY, fingerprint="recipe", public=True)
+    ] = 1e-06
+    """δ of the guarantees; at least 1e-12, below 1/N, and below 1/(10·N) for a verdict of releasable."""
 
 
 class CheckpointHistoryOptions(Options):

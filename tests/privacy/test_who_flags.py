@@ -69,7 +69,9 @@ def test_nothing_is_guaranteed_where_anyone_had_a_say(who: str, kind: str) -> No
         said = " ".join(guarantee_sentences(each, supported))
         assert f"depends on {who}" in said
         assert any("Nor does it count" in text and who in text for text in increment.assumptions)
-        verdict = release_verdict(guarantee_entries(supported), (), unit=each.unit, insecure_seed=False)
+        verdict = release_verdict(
+            guarantee_entries(supported), (), unit=each.unit, insecure_seed=False, records=1000, ten=None
+        )
         assert verdict.verdict == "not-releasable"
         assert protection(each, supported)[0].startswith("No line of the corpus has a guarantee")
         with pytest.raises(BudgetError, match="No guarantee has a finite"):

@@ -7,7 +7,7 @@ from atdp_cli.audit.results import Verdict
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import Ledger, LedgerEvent
 from atdp_cli.privacy.wording import guarantee_sentences
-from atdp_cli.reporting.annex import with_verdict
+from atdp_cli.reporting.annex import with_public, with_verdict
 from atdp_cli.reporting.audit_entry import (
     AuditedCanary,
     AuditEntry,
@@ -40,7 +40,7 @@ from atdp_cli.reporting.entries import (
 from atdp_cli.reporting.wording import audit_sentence, lay_summary
 from tests.privacy.relations import noisy, plain, votes
 
-NOISY = noisy(1.2, 20)
+NOISY = noisy(2.0, 20)
 RELEASE = votes()
 REDACTED = plain("bytes", stage="redacted")
 RAW = plain("none", stage="no-dp")
@@ -128,6 +128,7 @@ def public(*events: LedgerEvent, **fields: Any) -> PublicReport:
             "verdict": guarantee_sentences(actual, reported),
             "guarantees": guarantee_entries(reported),
             "epsilon": EpsilonEntry(pld=2.001, rdp=2.4567, paper=3.1, without_amplification=math.inf),
+            "ten_records": 29.4,
             "delta": actual.delta,
             "unit": actual.unit,
             "records": actual.records,
@@ -207,7 +208,7 @@ def private(**fields: Any) -> PrivateReport:
             sensitive_weight=0.61,
         ),
     )
-    return PrivateReport.model_validate(
+    report = PrivateReport.model_validate(
         {
             "public": public(),
             "seconds": 98.7,
@@ -218,6 +219,7 @@ def private(**fields: Any) -> PrivateReport:
             "stages": stages,
             "planted_canaries": (7, 7, 0),
             "flagged_spans": 4321,
+            "flagged_share": 0.0567,
             "unread_records": 3,
             "listed_terms": 17,
             "maps": (memory("after"), memory("before", calibrated=False, verdict="INCONCLUSIVE")),
@@ -225,3 +227,4 @@ def private(**fields: Any) -> PrivateReport:
         }
         | fields
     )
+    return with_public(report, report.public)

@@ -2,28 +2,42 @@
 
 import math
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
+from atdp_cli.errors import UsageError
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import Ledger
 from atdp_cli.privacy.wording import WEAK
 from atdp_cli.reporting.audit_entry import AuditEntry
+from atdp_cli.reporting.card import render_card
 from atdp_cli.reporting.document import ReleaseVerdict
-from atdp_cli.reporting.entries import GuaranteeEntry, guarantee_entries
+from atdp_cli.reporting.entries import GuaranteeEntry
+from atdp_cli.reporting.from_ledger import fields_from_ledger
+from atdp_cli.reporting.html import render_html
 from atdp_cli.reporting.wording import release_verdict
+from atdp_cli.settings import require_delta
 from tests.privacy.relations import noisy
-from tests.reporting.documents import NOISY, RAW, REDACTED, RELEASE, audit, ledger
+from tests.reporting.documents import NOISY, RAW, REDACTED, RELEASE, audit, ledger, private, public
 
 WEAKLY = noisy(0.6, 200)
 FAILED, UNSURE, PASSED = ((audit(verdict=verdict),) for verdict in ("FAIL", "INCONCLUSIVE", "PASS"))
 
 
 def judged(found: Ledger, *audits: AuditEntry) -> ReleaseVerdict:
-    entries = guarantee_entries(guarantees(found))
-    return release_verdict(entries, audits, unit=found.unit, insecure_seed=found.insecure_seed)
+    fields = fields_from_ledger(found, guarantees(found), ())
+    return release_verdict(
+        fields["guarantees"],
+        audits,
+        unit=found.unit,
+        insecure_seed=found.insecure_seed,
+        records=found.records,
+        ten=fields["ten_records"],
+    )
 
 
 @pytest.mark.parametrize(
@@ -37,8 +51,8 @@ def judged(found: Ledger, *audits: AuditEntry) -> ReleaseVerdict:
         (ledger(REDACTED, checkpoint_history="unknown"), "not-releasable", "No finite ε holds"),
         (ledger(RAW, NOISY), "not-releasable", "No finite ε holds"),
         (ledger(RAW, RELEASE), "not-releasable", "No finite ε holds"),
-        (ledger(WEAKLY), "not-releasable", "is too weak to rely on"),
-        (ledger(REDACTED, WEAKLY), "not-releasable", "is too weak to rely on"),
+        (ledger(WEAKLY), "not-releasable", "which is too weak to rely on"),
+        (ledger(REDACTED, WEAKLY), "not-releasable", "which is too weak to rely on"),
         (ledger(NOISY, insecure_seed=True), "not-releasable", "came from a seed"),
         (ledger(insecure_seed=True), "not-releasable", "came from a seed"),
     ],
@@ -67,6 +81,73 @@ def test_a_passed_audit_makes_up_for_nothing() -> None:
     assert "the passed audit does not make up for that" in made.reason
 
 
+UNITS = ("line", "paragraph", "document", "user", "a field")
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_what_can_be_relied_on_depends_on_whose_records_are_one(unit: str) -> None:
+    """The issue's case is ε = 10 a line. Ten records together are in every reason that has noise."""
+    fields = {"unit": unit, "delta": 1e-6}
+    for steps in (NOISY, noisy(0.9, 60), WEAKLY, RELEASE):
+        for found in (ledger(steps, **fields), ledger(REDACTED, steps, **fields)):
+            made, stated = (
+                judged(found),
+                [each.epsilon or 0 for each in guarantees(found) if each.scope in ("end_to_end", "selective")],
+            )
+            holds = min(stated) <= (10 if unit in ("user", "a field") else 3)
+            assert (made.verdict != "not-releasable") is holds
+            assert f"whoever has ten {unit}s at ε = " in made.reason
+    assert "whoever has ten" not in judged(ledger(REDACTED, **fields)).reason
+
+
+@pytest.mark.parametrize("records", [1000, 12_345, 5_000_000])
+@pytest.mark.parametrize("share", [1.0, 1.5, 9.0])
+@pytest.mark.parametrize("events", [(NOISY,), (REDACTED, NOISY), (REDACTED, RELEASE)])
+def test_delta_is_below_a_tenth_of_a_record(events: Any, share: float, records: int) -> None:
+    """At δ = 1/N publishing a record at random is private; a tenth of it is no better than one run in ten."""
+    delta = share / (10 * records)
+    made = judged(ledger(*events, records=records, delta=delta, unit="user"))
+    assert made.verdict == "not-releasable"
+    assert "too large" in made.reason or "too weak" in made.reason
+    below = judged(ledger(*events, records=records, delta=0.99 / (10 * records), unit="user"))
+    assert "too large" not in below.reason
+    assert judged(ledger(REDACTED, records=records, delta=delta)).verdict == "flagged-values-only", "there δ is 0"
+
+
+@pytest.mark.parametrize("delta", [9.9e-13, 1e-13, 1e-20, 1e-100, 5e-324])
+def test_no_delta_below_what_noise_in_floating_point_has(delta: float) -> None:
+    with pytest.raises(UsageError, match=r"at least 1e-12: noise in floating point ends near 8\.65"):
+        require_delta(delta)
+    with pytest.raises(ValidationError):
+        ledger(NOISY, delta=delta)
+    require_delta(1e-12)
+
+
+@pytest.mark.parametrize(
+    ("spans", "share", "verdict", "reason"),
+    [
+        (0, 0.0, "not-releasable", "Nothing is flagged"),
+        (1, 1e-7, "flagged-values-only", "0.0% of the text is flagged: hardly anything is protected. What the"),
+        (3, 0.00099, "flagged-values-only", "0.1% of the text is flagged: hardly anything"),
+        (9, 0.001, "flagged-values-only", "What the detector flagged"),
+    ],
+)
+def test_the_owner_is_told_where_hardly_anything_is_flagged(
+    spans: int, share: float, verdict: str, reason: str
+) -> None:
+    """The published verdict is silent: how much is flagged is measured on private text."""
+    actual = private(public=public(REDACTED, audits=()), flagged_spans=spans, flagged_share=share)
+    assert actual.release is not None
+    assert actual.release.verdict == verdict
+    assert actual.release.reason.startswith(reason)
+    assert actual.public.release is not None
+    assert actual.public.release.verdict == "flagged-values-only"
+    assert reason in render_html(actual)
+    assert "hardly" not in render_html(actual.public) + render_card(actual.public)
+    whole = private(public=public(NOISY, unit="user", audits=()), flagged_spans=spans, flagged_share=share)
+    assert whole.release == whole.public.release, "what flags nothing needs none"
+
+
 ORDER = ("not-releasable", "flagged-values-only", "releasable")
 EPSILONS = st.one_of(st.none(), st.just(math.inf), st.floats(0, 4 * WEAK))
 
@@ -85,12 +166,18 @@ def entry(scope: str, epsilon: object) -> GuaranteeEntry:
     )
 
 
-@given(EPSILONS, st.one_of(st.just(math.inf), st.floats(0, 4 * WEAK)), st.sampled_from([(), UNSURE, PASSED]))
+@given(
+    EPSILONS,
+    st.one_of(st.just(math.inf), st.floats(0, 4 * WEAK)),
+    st.sampled_from([(), UNSURE, PASSED]),
+    st.sampled_from(UNITS),
+)
 def test_noise_added_alone_never_makes_a_model_releasable(
-    whole: object, selective: object, audits: tuple[AuditEntry, ...]
+    whole: object, selective: object, audits: tuple[AuditEntry, ...], unit: str
 ) -> None:
     entries = (entry("end_to_end", whole), entry("selective", selective), entry("increment", 0.1))
-    made = release_verdict(entries, audits, unit="line", insecure_seed=False)
-    holds = [isinstance(epsilon, float) and epsilon <= WEAK for epsilon in (selective, whole)]
+    made = release_verdict(entries, audits, unit=unit, insecure_seed=False, records=1000, ten=None)
+    most = 3 if unit in ("line", "paragraph", "document") else WEAK
+    holds = [isinstance(epsilon, float) and epsilon <= most for epsilon in (selective, whole)]
     best = 2 if whole is None or holds[1] else 1 if holds[0] else 0
     assert made.verdict == ORDER[best]
