@@ -125,11 +125,7 @@ def _of_finite(
     together = "" if ten is None else f", and whoever has ten {unit}s at ε = {rounded_up(ten)}"
     protected = f"{_protected(held, unit)} is protected at {epsilon_delta(held.epsilon, held.delta)}{together}"
     if (held.epsilon or 0) > most:
-        person = (
-            ""
-            if most == WEAK
-            else f" for a {unit}, or {WEAK:g} where --privacy-unit FIELD makes a person's records one"
-        )
+        person = f" for a {unit}, or {WEAK:g} where --privacy-unit FIELD makes a person's records one" * (most < WEAK)
         return _no(f"{protected}, which is too weak to rely on: ε should be at most {most:g}{person}.")
     if held.delta >= 1 / (10 * records):
         limit = f"{1 / (10 * records):.3g} = 1/(10·N) for {records:,} {unit}s"

@@ -44,7 +44,7 @@ READ: dict[str, tuple[Any, ...]] = {
 
 
 def _events(kind: str, flags: dict[str, Any]) -> tuple[LedgerEvent, ...]:
-    made = {"votes": partial(votes, 4.0), "noisy": noisy}
+    made: dict[str, Any] = {"votes": partial(votes, 4.0), "noisy": noisy}
     return tuple(made[each](**flags) if each in made else plain(each, **flags) for each in READ[kind])
 
 
