@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+from atdp_cli.audit.agreement import disagreements
 from atdp_cli.audit.attacks.membership import RecordScores, canary_records
 from atdp_cli.audit.attacks.run import Attacked, with_attacks
 from atdp_cli.audit.canary import Target, Template
@@ -37,6 +38,7 @@ from atdp_cli.audit.results import (
     Gate,
     TopCandidate,
     UnfinishedAudit,
+    Verdict,
 )
 from atdp_cli.audit.stated_epsilon import ledger_of
 from atdp_cli.audit.verdict import judge
@@ -267,6 +269,10 @@ def _audit(folder: Path, checkpoint: Checkpoint, pool: Pool, shared: _Shared, no
     # Ranks of other tokens than the trained ones bound nothing.
     bounds = play_games(plan, ratio or plain, targets, pairs) if mismatch is None else ()
     audit = judge_ranks(plain, ratio, mismatch=mismatch, epsilon=bounds)
+    if audit.verdict is Verdict.PASS and (doubts := disagreements(model, pool, targets, name)):
+        audit = audit.model_copy(
+            update={"verdict": Verdict.INCONCLUSIVE, "gate": Verdict.INCONCLUSIVE, "reasons": doubts}
+        )
     gates = request.attack_gates if canaries.calibrated and mismatch is None else frozenset[Gate]()
     judge_copy = partial(judge_ranks, needs_power=False, by_ranks=True)
     if "relearning" in gates:

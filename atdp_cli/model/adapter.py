@@ -22,6 +22,15 @@ _PLAIN = re.compile(r"[\w.-]{1,200}")
 """A name, as which a pattern does no harm; a dot in it stands for one character."""
 
 
+ADAPTER_SETTINGS = frozenset(
+    """peft_type peft_version task_type base_model_name_or_path revision inference_mode r lora_alpha lora_dropout bias
+    fan_in_fan_out use_rslora use_dora lora_bias init_lora_weights target_modules exclude_modules target_parameters
+    modules_to_save layers_to_transform layers_pattern rank_pattern alpha_pattern ensure_weight_tying
+    trainable_token_indices runtime_config loftq_config auto_mapping megatron_core qalora_group_size""".split()  # noqa: SIM905
+)
+"""Settings of an adapter that say where it is, and not for which tokens it counts; others must be off."""
+
+
 def add_adapter(model: PreTrainedModel, rank: int) -> Any:
     """The model with a fresh LoRA adapter of this rank on every linear layer but the head; only the adapter trains.
 
@@ -78,8 +87,10 @@ def load_adapter(base: PreTrainedModel, folder: Path, place: Path) -> Any:
 
 
 def _try_patterns(base: PreTrainedModel, folder: Path) -> None:
-    """Refuse an adapter whose patterns do not end soon on the names of the model's modules."""
+    """Refuse an adapter with unknown settings, or with patterns that do not end soon on the model's names."""
     settings = json.loads(read_whole(folder / ADAPTER))
+    if others := sorted(name for name, value in settings.items() if value and name not in ADAPTER_SETTINGS):
+        raise InputError(f"{folder / ADAPTER} sets {others[0]}, which is not followed.", "Merge the adapter.")
     unknown = {name: _expressions(settings.get(name)) for name in NAMES}
     names = [name for name, _ in base.named_modules()]
     if any(unknown.values()) and not ends_in_time("names", {"patterns": unknown, "names": names}):

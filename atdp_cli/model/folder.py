@@ -34,6 +34,8 @@ NOT_FOLLOWED = {
     "attribute_map": "gives settings other names",
     "megatron_config": "has peft import a module",
     "layer_replication": "has peft repeat layers",
+    "sequence_bias": "has generation prefer some tokens",
+    "forced_decoder_ids": "has generation say some tokens",
 }
 """Settings by which transformers or peft would load something else than the files that are checked here."""
 
