@@ -12,7 +12,7 @@ from atdp_cli.audit.canary import Target
 from atdp_cli.audit.exposure import Scores
 from atdp_cli.audit.hypothesis_tests import fisher_in_sample
 from atdp_cli.audit.pool import Candidates, Ids
-from atdp_cli.audit.rank import Pool, pool_position, rank_targets, sample_strata
+from atdp_cli.audit.rank import Pool, pool_position, rank_targets, sample_length_groups
 from atdp_cli.audit.trie import build_trie, score_pool
 from atdp_cli.model.adapter import no_warnings
 from atdp_cli.model.checkpoint import context_length, random_tokens
@@ -92,7 +92,7 @@ def _remembers(
     pool = Pool(fingerprint="", candidates=asked, trie=trie, sampled=True)
     scores = score_pool(model, behind, trie=trie, name=name)
     p = fisher_in_sample(
-        [rank.p_value for rank in rank_targets(scores, pool, targets)], sample_strata(pool, targets) or ()
+        [rank.p_value for rank in rank_targets(scores, pool, targets)], sample_length_groups(pool, targets) or ()
     )
     if p > LEVEL:
         return None
