@@ -48,8 +48,8 @@ _LISTED_ITEM = re.compile(r"[^\W\d_]{3,}\d{1,2}")
 _TITLES = frozenset({"Dr", "Mr", "Ms", "St", "Mrs", "Rev", "Gen", "Col"})
 """After which, as after an initial, a full stop ends no sentence."""
 
-_DRAWN_OUT = re.compile(r"([^\W\d_])\1{3,}|^a?(?:[hjk]+[aeiou]+){3,}[hjk]?$")
-"""Four times the same letter, or laughter."""
+_DRAWN_OUT = re.compile(r"([^\W\d_])\1{2,}|^a?(?:[hjk]+[aeiou]+){3,}[hjk]?$")
+"""Three times the same letter, or laughter."""
 
 _CAPITALISED = re.compile(r"[^\W\d_][^\W\d_A-Z]+")
 

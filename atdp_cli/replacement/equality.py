@@ -29,7 +29,7 @@ Flagged = tuple[str, Iterable[Span]]
 MIN_CHOICES = len(DOMAINS)
 """Places that are drawn together have at least so many choices, or as many as one of them alone."""
 
-MIN_NAME, MIN_ENDING, MIN_NUMBER = 3, 4, 8
+MIN_NAME, MIN_ENDING, MIN_NUMBER = 2, 4, 8
 """Letters of a name that others are made of; digits of an ending, and of a number that it ends."""
 
 MAX_PIECES = 3
@@ -280,7 +280,7 @@ def _name_parts(text: str, names: Sequence[str], most: int) -> tuple[str, ...]:
         return None
 
     parts = split(text, most) or ()
-    return parts if any(part in names for part in parts) else ()
+    return parts if any(part in names and len(part) > MIN_NAME for part in parts) else ()
 
 
 def _case(surface: str) -> str:

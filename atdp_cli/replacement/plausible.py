@@ -101,7 +101,7 @@ def _rules(label: str, profile: str) -> Iterator[tuple[int, int, tuple[str, ...]
         countries = tuple(country for country, rest in _ACCOUNTS.items() if re.fullmatch(f"AA00{rest}", compact))
         if countries and profile.startswith("AA"):
             yield 0, 2, countries
-    elif label == "ADDRESS":
+    elif label in ("ADDRESS", "ZIP"):
         for match in _STATE.finditer(profile):
             yield *match.span(), _STATES
     elif label == "IP_ADDRESS" and (address := _IPV4.match(profile)):
