@@ -91,5 +91,8 @@ def _stored(file: Path) -> dict[str, Numbers]:
     return {
         name: bytes_[slice(*tensor["data_offsets"])].view(_TYPES[tensor["dtype"]]).reshape(tensor["shape"])
         for name, tensor in header.items()
-        if tensor.get("dtype") in _TYPES and len(tensor["shape"]) > 1 and 0 not in tensor["shape"]
+        if name != "__metadata__"
+        and tensor["dtype"] in _TYPES
+        and len(tensor["shape"]) > 1
+        and 0 not in tensor["shape"]
     }

@@ -39,9 +39,8 @@ def twice(model: Path, folder: Path) -> None:
 
     shutil.copytree(model, folder)
     tensors = {name: tensor.clone() for name, tensor in load(model).state_dict().items()}
-    save_file(
-        tensors | {f"{name}.copy": tensor.clone() for name, tensor in tensors.items()}, folder / "model.safetensors"
-    )
+    tensors |= {f"{name}.copy": tensor.clone() for name, tensor in tensors.items()}
+    save_file(tensors, folder / "model.safetensors", {"format": "pt", "dtype": "F32"})
 
 
 def moved(size: float, *, only: int = 0) -> Callable[[Any], Any]:
