@@ -1,0 +1,27 @@
+"""A run whose filter flags nothing says so: in its plan, and to the owner of the records."""
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Atdp
+
+
+def test_a_filter_that_flags_nothing_protects_nothing(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
+) -> None:
+    """In a recipe file of somebody else, as on the command line."""
+    first = ["--data", corpus, "--recipe", "decoys", "--epochs", "1", "--tune", "none", "--json", "-q"]
+    first += ["--checkpoint-history", "public", "--entities", "CRYPTO", "--set", "run.store=none"]
+    out = tmp_path / "out"
+    ended = atdp("harden", checkpoint_folder, *first, "-o", out)
+    assert ended.code == 0, ended.err
+    private = json.loads((tmp_path / "out.private" / "privacy_report.json").read_text())
+    assert (private["flagged_spans"], private["flagged_share"]) == (0, 0)
+    assert private["release"]["verdict"] == "not-releasable"
+    assert private["public"]["release"]["verdict"] == "flagged-values-only"
+    assert "(labels CRYPTO only)" in private["public"]["release"]["reason"]
+    assert "(labels CRYPTO only)" in (out / "README.md").read_text()
+    again = ["--data", corpus, "--recipe", out / "recipe.toml", "--checkpoint-history", "public", "--dry-run"]
+    planned = atdp("harden", checkpoint_folder, *again, "--set", "run.store=none", "--json")
+    assert planned.json["kept"] == "labels CRYPTO only"
+    assert planned.json["advice"][0] == "0.0% of the text is flagged: hardly anything is protected."
