@@ -45,6 +45,9 @@ _Repetitions = Annotated[int, Field(ge=1, le=1 << 63)]
 
 _Probability = Annotated[float, Field(ge=0, le=1)]
 
+Bits = Annotated[float, Field(ge=-(1 << 20), le=1 << 20)]
+"""An exposure: the logarithm of a number of candidates."""
+
 _Epsilon = Annotated[float, Field(ge=0)]
 
 _Queries = Annotated[float, Field(ge=1)] | None
@@ -84,16 +87,16 @@ class CanaryResult(AuditPart):
     stratum_size: Positive
     stratum_rank_min: Positive
     stratum_rank_max: Positive
-    exposure: float
-    exposure_plain: float
-    exposure_per_token: float
+    exposure: Bits
+    exposure_plain: Bits
+    exposure_per_token: Bits
     p_value: _Probability | None
     holm_p: _Probability | None
     rank_ratio_min: Positive | None
     rank_ratio_max: Positive | None
-    exposure_ratio: float | None
-    exposure_ratio_plain: float | None
-    exposure_ratio_per_token: float | None
+    exposure_ratio: Bits | None
+    exposure_ratio_plain: Bits | None
+    exposure_ratio_per_token: Bits | None
     p_value_ratio: _Probability | None
     holm_p_ratio: _Probability | None
 
@@ -119,13 +122,13 @@ class Combined(AuditPart):
     fisher_p_ratio: _Probability | None
     holm_min_p: _Probability | None
     holm_min_p_ratio: _Probability | None
-    mean_exposure: float | None
-    mean_exposure_ratio: float | None
-    max_exposure: float | None
+    mean_exposure: Bits | None
+    mean_exposure_ratio: Bits | None
+    max_exposure: Bits | None
     power: _Probability | None
-    detectable: float | None = None
-    mean_limit: float | None = None
-    mean_limit_ratio: float | None = None
+    detectable: Bits | None = None
+    mean_limit: Bits | None = None
+    mean_limit_ratio: Bits | None = None
 
 
 class TopCandidate(AuditPart):
@@ -216,8 +219,8 @@ class Relearning(AuditPart):
 
     steps: _Repetitions
     verdict: Conclusion
-    exposures: tuple[float, ...]
-    exposures_ratio: tuple[float, ...] | None
+    exposures: tuple[Bits, ...]
+    exposures_ratio: tuple[Bits, ...] | None
     combined: Combined
 
 

@@ -125,7 +125,7 @@ def judge(
     failures = (*(rejections if by_ranks else ()), *_above_limit(combined, limits), *_too_much(epsilon, limits))
     ranks = _rank_doubts(by_plain, by_ratio, combined, calibrated, limits, needs_power=needs_power)
     doubts = (*(ranks if by_ranks or not planted else ()), *_out_of_reach(epsilon, limits))
-    verdict, reasons, notices = _conclude(failures, doubts, mismatch, combined)
+    verdict, reasons, notices = _conclude(failures, doubts, mismatch, combined, by_ranks=by_ranks)
     if not by_ranks:
         notices += ("The tests by ranks cannot fail this model: they are not among --fail-on.", *rejections)
     if ratio is None:
@@ -339,7 +339,7 @@ def _out_of_reach(epsilon: Sequence[EpsilonBound], limits: Limits) -> tuple[str,
 
 
 def _conclude(
-    failures: tuple[str, ...], doubts: tuple[str, ...], mismatch: str | None, combined: Combined
+    failures: tuple[str, ...], doubts: tuple[str, ...], mismatch: str | None, combined: Combined, *, by_ranks: bool
 ) -> tuple[Conclusion, tuple[str, ...], tuple[str, ...]]:
     """The verdict, its reasons, and notices."""
     if mismatch is not None:
@@ -350,5 +350,7 @@ def _conclude(
         return Verdict.INCONCLUSIVE, doubts, ()
     if combined.fisher_p is None:
         return Verdict.PASS, ("No canary is above the limit.",), ()
+    if not by_ranks:  # what the gates found is said by them
+        return Verdict.PASS, (), ()
     left = resolution(combined.detectable, combined.mean_limit, combined.mean_limit_ratio)
     return Verdict.PASS, ("The canaries rank where chance would put them.", left), ()

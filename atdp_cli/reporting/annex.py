@@ -6,6 +6,7 @@ were collected. Each level holds only as well as those below it. Where nothing w
 """
 
 from atdp_cli.privacy.wording import SCOPES, epsilon_delta
+from atdp_cli.reporting.audit_entry import own_audit
 from atdp_cli.reporting.document import AnnexRow, AnnexStatus, PrivateReport, PublicReport
 from atdp_cli.reporting.stage_facts import engine_used, noise_used, releasing, stated_guarantees
 from atdp_cli.reporting.wording import owner_verdict, release_verdict
@@ -120,7 +121,7 @@ def _algorithms(report: PublicReport) -> AnnexRow:
 
 def _correctness(report: PublicReport) -> AnnexRow:
     """Whether anyone tried to refute the guarantees."""
-    own = next((audit for audit in report.audits if audit.of == "after"), None)
+    own = own_audit(report.audits)
     if own is None:
         return _undermining("Correctness", "not tested", "No audit of this model is attached.", MISTAKES)
     bounds = (f"A lower bound on ε, by {bound.method}, {FINDINGS[bound.finding]}." for bound in own.bounds)

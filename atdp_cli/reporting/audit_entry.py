@@ -1,8 +1,9 @@
 """An audit as a report holds it: without the model's name or anything that reveals a canary's secret."""
 
+from collections.abc import Iterable
 from typing import Literal
 
-from atdp_cli.audit.results import Conclusion
+from atdp_cli.audit.results import Conclusion, Gate
 from atdp_cli.files.documents import Frozen, Number
 
 Interval = tuple[float, float]
@@ -81,11 +82,14 @@ class AuditEntry(Frozen):
         of: `after` for the model of the report, `before` for the checkpoint that the run started from, `other` for
             one that its owner attached.
         weights: SHA-256 of each weight file that was audited.
+        verdict: As the audit concluded; a pass without calibration is inconclusive here, since no test made it.
+        notices: What else the audit said.
+        gates: Which tests could fail the model.
         alpha: The chance that a model which remembers nothing fails.
         threshold: Bits from which a single canary fails the model.
         null_band: Where 95 of 100 canaries that nobody remembers lie, bits.
         mean, mean_ratio: Mean exposures of the planted canaries, bits, with 95 % intervals.
-        p, p_ratio: Fisher's combined p-values.
+        p, p_ratio: Fisher's combined p-values; null where the canaries were not drawn at random, or none was planted.
         detectable: The smallest mean exposure that the tests find four times in five, bits.
         mean_limit, mean_limit_ratio: Upper confidence limits for the mean exposure of secrets like these, bits.
     """
@@ -94,6 +98,8 @@ class AuditEntry(Frozen):
     weights: dict[str, str]
     verdict: Conclusion
     reasons: tuple[str, ...]
+    notices: tuple[str, ...] = ()
+    gates: tuple[Gate, ...]
     alpha: float
     threshold: float | None
     null_band: Interval
@@ -116,3 +122,18 @@ class AuditEntry(Frozen):
     def artefact(self) -> tuple[str, ...]:
         """The first twelve digits of the SHA-256 of each file of weights, by which people tell models apart."""
         return tuple(digest[:12] for name, digest in self.weights.items() if name.endswith(WEIGHT_SUFFIXES))
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether it has p-values: canaries were drawn at random, and planted."""
+        return self.p is not None
+
+
+def own_audit(audits: Iterable[AuditEntry]) -> AuditEntry | None:
+    """The audit of the report's model that counts, the worst where there are several; None where there is none."""
+    return min((audit for audit in audits if audit.of == "after"), key=severity, default=None)
+
+
+def severity(audit: AuditEntry) -> int:
+    """How good a verdict is; 0 for the worst."""
+    return ("FAIL", "INCONCLUSIVE", "PASS").index(audit.verdict)

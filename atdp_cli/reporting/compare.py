@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from atdp_cli.privacy.wording import SCOPES
+from atdp_cli.reporting.audit_entry import own_audit
 from atdp_cli.reporting.document import PrivateReport, PublicReport
 from atdp_cli.reporting.html import VERDICTS, environment, render_value
 from atdp_cli.reporting.stage_facts import engine_used
@@ -74,7 +75,7 @@ def _detector(report: PublicReport) -> str:
 
 def _audit(form: str) -> Callable[[PublicReport], str]:
     def value(report: PublicReport) -> str:
-        after = next((audit for audit in report.audits if audit.of == "after"), None)
+        after = own_audit(report.audits)
         if after is None:
             return "–"
         if form == "verdict":
@@ -89,15 +90,15 @@ def _audit(form: str) -> Callable[[PublicReport], str]:
 
 
 def _extraction(report: PublicReport) -> str:
-    extraction = next((audit.extraction for audit in report.audits if audit.of == "after"), None)
-    if extraction is None:
+    after = own_audit(report.audits)
+    if after is None or (extraction := after.extraction) is None:
         return "–"
     return f"{extraction.greedy} greedy, {extraction.discoverable} in {extraction.samples:,} samples"
 
 
 def _relearning(report: PublicReport) -> str:
-    relearning = next((audit.relearning for audit in report.audits if audit.of == "after"), None)
-    if relearning is None:
+    after = own_audit(report.audits)
+    if after is None or (relearning := after.relearning) is None:
         return "–"
     ratio = "" if relearning.mean_ratio is None else f", ratio {relearning.mean_ratio:.2f}"
     return f"{render_value(relearning.mean, 'fixed')}{ratio} after {relearning.steps} steps"

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from atdp_cli.reporting.audit_entry import AuditedCanary, AuditEntry, ScoreName
+from atdp_cli.reporting.audit_entry import AuditedCanary, AuditEntry, ScoreName, severity
 from atdp_cli.reporting.charts import Curve, Panel, chart
 from atdp_cli.reporting.document import PrivateReport, PublicReport
 from atdp_cli.reporting.dotplot import DotPanel as Dots
@@ -100,7 +100,8 @@ def _mean(audit: AuditEntry, field: str, hollow: bool) -> list[Mark]:
 
 
 def _audited(report: PublicReport) -> dict[ScoreName, AuditEntry]:
-    return {audit.of: audit for audit in report.audits if audit.of != "other"}
+    worst_last = sorted(report.audits, key=severity, reverse=True)
+    return {audit.of: audit for audit in worst_last if audit.of != "other"}
 
 
 def _legend(by_model: Mapping[ScoreName, AuditEntry]) -> tuple[str, str]:
@@ -112,7 +113,8 @@ def _legend(by_model: Mapping[ScoreName, AuditEntry]) -> tuple[str, str]:
 def exposure_figures(report: PublicReport) -> tuple[str, ...]:
     """Each canary's exposure by both scores, before as a circle and after as a disc."""
     by_model = _audited(report)
-    if not (drawn := by_model.get("after") or by_model.get("before")):
+    drawn = by_model.get("after") or by_model.get("before")
+    if drawn is None or not any(canary.planted for canary in drawn.canaries):
         return ()
     charts = [_exposures(by_model, drawn, "log p", "exposure")]
     if any(audit.exposure_ratio is not None for audit in drawn.canaries):

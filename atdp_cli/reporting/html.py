@@ -10,6 +10,7 @@ from markupsafe import Markup, escape
 
 from atdp_cli.privacy.wording import SCOPES, rounded_up
 from atdp_cli.reporting import figures, stage_facts
+from atdp_cli.reporting.audit_entry import own_audit
 from atdp_cli.reporting.document import PrivateReport, PublicReport
 from atdp_cli.reporting.wording import model_title
 
@@ -54,7 +55,7 @@ def render_html(report: PublicReport | PrivateReport) -> str:
             charts=charts,
             title=model_title(public),
             weights=_weights(public),
-            audited=next((audit for audit in public.audits if audit.of == "after"), None),
+            audited=own_audit(public.audits),
             verdicts=VERDICTS,
             stage_facts=stage_facts,
             scopes=SCOPES,

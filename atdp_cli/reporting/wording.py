@@ -4,11 +4,12 @@ import math
 from collections.abc import Sequence
 
 from atdp_cli.audit.resolution import resolution
+from atdp_cli.audit.results import RANKS
 from atdp_cli.corpus.split import BUILT_IN_UNITS
 from atdp_cli.privacy.ledger import Ledger
 from atdp_cli.privacy.scope import Guarantee
 from atdp_cli.privacy.wording import NOTHING_READ, SEEDED_NOISE, WEAK, epsilon_delta, protection, rounded_up
-from atdp_cli.reporting.audit_entry import AuditEntry
+from atdp_cli.reporting.audit_entry import AuditEntry, own_audit
 from atdp_cli.reporting.document import PublicReport, ReleaseVerdict, Summary
 from atdp_cli.reporting.entries import GuaranteeEntry
 
@@ -30,21 +31,31 @@ def lay_summary(ledger: Ledger, guarantees: Sequence[Guarantee]) -> Summary:
 
 def audit_sentence(audits: Sequence[AuditEntry]) -> str:
     """What the audit found, for `Summary.audit`."""
-    after = next((audit for audit in audits if audit.of == "after"), None)
+    after = own_audit(audits)
     if after is None:
         return NO_AUDIT
     planted = sum(audit.planted for audit in after.canaries)
     by_ratio = "" if after.mean_ratio is None else f", {_bits(after.mean_ratio)} by the ratio to the base model"
     figures = f"mean exposure {_bits(after.mean)} bits{by_ratio}, where chance gives 1.44"
+    by_ranks = f"its tests did not tell the ranks of {planted} planted canaries from chance ({figures})"
+    by_others = f"{_named(after.gates)} found no more than chance would ({figures}, {planted} canaries)"
+    others = " ".join(("", *after.notices)) if RANKS not in after.gates else ""
     sentence = {
-        "PASS": f"The audit passed: its tests did not tell the ranks of {planted} planted canaries from chance "
-        f"({figures}).{_left_open(after)}",
-        "FAIL": f"The audit failed: the model remembers canaries planted among its records ({figures}, {planted} "
-        "canaries).",
-        "INCONCLUSIVE": f"The audit could not decide ({figures}, {planted} canaries).",
+        "PASS": f"The audit passed: {by_ranks if RANKS in after.gates else by_others}.{_left_open(after)}{others}",
+        "FAIL": f"The audit failed ({figures}, {planted} canaries). {' '.join(after.reasons)}",
+        "INCONCLUSIVE": f"The audit could not decide ({figures}, {planted} canaries). {' '.join(after.reasons)}",
     }
     end = "A passed audit does not prove that nothing is remembered."
-    return f"{sentence[after.verdict]}{_extracted(after)}{_attached(audits)} {end}"
+    return f"{sentence[after.verdict]}{_several(audits)}{_extracted(after)}{_attached(audits)} {end}"
+
+
+def _named(gates: Sequence[str]) -> str:
+    return " and ".join(gates)
+
+
+def _several(audits: Sequence[AuditEntry]) -> str:
+    count = sum(audit.of == "after" for audit in audits)
+    return f" It is the worst of {count} audits of this model." if count > 1 else ""
 
 
 def _attached(audits: Sequence[AuditEntry]) -> str:
@@ -58,6 +69,8 @@ def _attached(audits: Sequence[AuditEntry]) -> str:
 
 def _left_open(after: AuditEntry) -> str:
     """What a pass leaves possible."""
+    if RANKS not in after.gates:
+        return ""
     left = resolution(after.detectable, after.mean_limit, after.mean_limit_ratio)
     return f" {left}" if left else ""
 
@@ -91,34 +104,34 @@ def release_verdict(
 ) -> ReleaseVerdict:
     """The verdict on a model.
 
-    A failed audit of it rules out a release, whatever ε is. A passed one does not make up for an ε that is infinite or
-    above `most_epsilon`: it shows what was not found. An audit that is missing or inconclusive changes nothing, and the
-    reason says so.
+    A failed audit of it rules out a release, whatever ε is; of several the worst counts. A passed one does not make up
+    for an ε that is infinite or above `most_epsilon`: it shows what was not found. An audit that is missing,
+    inconclusive or uncalibrated changes nothing, and the reason says so.
 
     Args:
         insecure_seed: Whether the noise came from a seed, so that no ε holds.
         records: N.
         ten: ε for ten records together, as `PublicReport.ten_records` has it.
     """
-    audit = next((entry.verdict for entry in audits if entry.of == "after"), None)
+    audit = own_audit(audits)
     by_scope = {guarantee.scope: guarantee for guarantee in guarantees}
     whole, selective = by_scope["end_to_end"], by_scope.get("selective")
     if insecure_seed:
         return _no(f"{SEEDED_NOISE.capitalize()}, so no ε holds.")
-    if audit == "FAIL":
+    if audit is not None and audit.verdict == "FAIL":
         return _no("The audit of this model failed, and no ε makes up for that.")
     if whole.epsilon is None:
         return ReleaseVerdict(verdict="releasable", reason=f"{NOTHING_READ}; {_audited(audit)}.")
     most = most_epsilon(unit)
     held = whole if selective is None or whole.epsilon <= most or selective.epsilon is None else selective
     if math.isinf(held.epsilon or 0):
-        failing = ", and the passed audit does not make up for that" if audit == "PASS" else ""
+        failing = ", and the passed audit does not make up for that" if audit is not None and audit.verdict == "PASS" else ""
         return _no(f"No finite ε holds, neither end to end nor for what the detector flagged{failing}.")
     return _of_finite(held, unit=unit, records=records, ten=ten, audit=audit)
 
 
 def _of_finite(
-    held: GuaranteeEntry, *, unit: str, records: int, ten: float | None, audit: str | None
+    held: GuaranteeEntry, *, unit: str, records: int, ten: float | None, audit: AuditEntry | None
 ) -> ReleaseVerdict:
     """The verdict where a guarantee has a finite ε."""
     most = most_epsilon(unit)
@@ -153,10 +166,14 @@ def _no(reason: str) -> ReleaseVerdict:
     return ReleaseVerdict(verdict="not-releasable", reason=reason)
 
 
-def _audited(verdict: str | None) -> str:
-    if verdict is None:
+def _audited(audit: AuditEntry | None) -> str:
+    if audit is None:
         return "no audit has tested it"
-    return "the audit passed" if verdict == "PASS" else "the audit could not decide"
+    if not audit.calibrated:
+        return "an uncalibrated audit decides nothing"
+    if audit.verdict != "PASS":
+        return "the audit could not decide"
+    return "the audit passed" if RANKS in audit.gates else f"the audit passed by {_named(audit.gates)} alone"
 
 
 def hardly_flagged(share: float) -> str | None:

@@ -10,7 +10,15 @@ import numpy as np
 from pydantic import BaseModel, Field, RootModel
 
 from atdp_cli.audit.exposure import bootstrap
-from atdp_cli.audit.results import DISCOVERABLE_QUERIES, Audit, AuditDocument, CanaryResult, Membership, Relearning
+from atdp_cli.audit.results import (
+    DISCOVERABLE_QUERIES,
+    Audit,
+    AuditDocument,
+    CanaryResult,
+    Membership,
+    Relearning,
+    Verdict,
+)
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.atomic_write import atomic_write
 from atdp_cli.files.documents import read_document
@@ -26,6 +34,7 @@ from atdp_cli.reporting.audit_entry import (
     MembershipEntry,
     RelearningEntry,
     ScoreName,
+    severity,
 )
 from atdp_cli.reporting.card import render_card
 from atdp_cli.reporting.ci.checks import memory_sentences
@@ -181,7 +190,8 @@ def with_audits(report: PublicReport, audits: Sequence[Audit]) -> PublicReport:
     Raises:
         InputError: None of them is of the report's model.
     """
-    entries = sorted((_entry(audit, report) for audit in audits), key=lambda entry: _ORDER.index(entry.of))
+    made = (_entry(audit, report) for audit in audits)
+    entries = sorted(made, key=lambda entry: (_ORDER.index(entry.of), severity(entry)))
     if not entries or entries[0].of != "after":
         raise InputError("None of these audits is of the weights that the report is about.", "Audit that folder too.")
     summary = report.summary.model_copy(update={"audit": audit_sentence(entries)})
@@ -201,15 +211,21 @@ def read_audits(path: Path) -> tuple[Audit, ...]:
     return audits
 
 
+UNTESTED = "The audit is uncalibrated: nobody drew its canaries at random, so no test made its pass."
+
+
 def _entry(audit: Audit, report: PublicReport) -> AuditEntry:
     combined, planted = audit.combined, [canary for canary in audit.canaries if canary.planted]
     # The base model's ratio to itself is the same for all candidates, and says nothing.
     by_ratio = audit.tested_against_base and not all(map(_tied, planted))
+    untested = audit.verdict is Verdict.PASS and combined.fisher_p is None
     return AuditEntry(
         of=_of(audit.weights, report),
         weights=audit.weights,
-        verdict=audit.verdict,
-        reasons=audit.reasons,
+        verdict=Verdict.INCONCLUSIVE if untested else audit.verdict,
+        reasons=(UNTESTED, *audit.reasons) if untested else audit.reasons,
+        notices=audit.notices,
+        gates=audit.gates,
         alpha=audit.alpha,
         threshold=log2(len(planted) / combined.level) if planted else None,
         null_band=NULL_BAND,

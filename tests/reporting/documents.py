@@ -66,6 +66,7 @@ def audit(of: ScoreName = "after", **fields: Any) -> AuditEntry:
             "weights": {"model.safetensors": "ab12"},
             "verdict": "PASS",
             "reasons": ("The canaries rank where chance would put them.",),
+            "gates": ("ranks",),
             "alpha": 0.01,
             "threshold": 9.65,
             "null_band": (0.0365, 5.3219),
