@@ -171,7 +171,8 @@ def parse_template(text: str, choices: Mapping[str, tuple[str, ...]] | None = No
 
     Raises:
         UsageError: No slot or more than `MAX_SLOTS`, an unknown kind, a length below 1 or above
-            `LONGEST_SLOT`, more than one line, or one candidate alone.
+            `LONGEST_SLOT`, more than one line, one candidate alone, or more than
+            `MOST_CANDIDATES`.
     """
     slots = tuple(_slot(match[1], match[2], choices or {}) for match in _SLOT.finditer(text))
     if not 1 <= len(slots) <= MAX_SLOTS:
@@ -238,11 +239,19 @@ def _characters(kind: str, length: str) -> Characters:
     return Characters(kind=kind, length=int(length))
 
 
+MOST_CANDIDATES = 10**300
+"""Far above what any audit tells apart; beyond it their number is no float."""
+
+
 def _checked(template: Template) -> Template:
     options = (option for slot in template.slots if isinstance(slot, Choice) for option in slot.options)
     if any(len(f".{text}.".splitlines()) != 1 for text in (*template.texts, *options)):
         raise UsageError(
             "The canary template runs over more than one line.", "Write it on one line: a line is a record."
+        )
+    if template.pool > MOST_CANDIDATES:
+        raise UsageError(
+            "The canary template has more candidates than floating point counts.", "Use fewer or shorter slots."
         )
     if template.pool < 2:
         raise UsageError(

@@ -41,6 +41,7 @@ from atdp_cli.audit.results import (
     Verdict,
 )
 from atdp_cli.audit.stated_epsilon import ledger_of
+from atdp_cli.audit.trie import check_context
 from atdp_cli.audit.verdict import judge
 from atdp_cli.detection.run_on import Ray, connected, make_executor, submit_to
 from atdp_cli.errors import AtdpError, InputError, RunError
@@ -48,6 +49,7 @@ from atdp_cli.events import ChoiceWarning, Event, Notify, RecordsRead, ignore
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, load_tokenizer
 from atdp_cli.model.device import cores, find_device, use_threads
 from atdp_cli.model.folder import check_folder, tokenizer_folder
+from atdp_cli.model.windows import encode_record
 
 BINS = 40
 
@@ -172,6 +174,11 @@ def _audit_model(folder: Path, shared: _Shared, notify: Notify) -> tuple[Audit, 
             f"{folder} and the reference have different tokenizers.",
             "Give the base model that it was trained from.",
         )
+    canaries = shared.canaries
+    reader = canaries.reader(checkpoint.tokenizer)
+    records = (canaries.scored.record(canaries.scored.secret(target.index)) for target in canaries.targets)
+    # Before millions of candidates are tokenised.
+    check_context(checkpoint.model, max(len(encode_record(reader, record)) for record in records), str(folder))
     pool = _pool(checkpoint.tokenizer, shared, notify)
     shared = replace(shared, pool=pool)
     audit = _audit(folder, checkpoint, pool, shared, notify)

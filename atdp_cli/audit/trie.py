@@ -177,6 +177,20 @@ def score_pool(
     return scores[trie.row_of]
 
 
+def check_context(model: "PreTrainedModel", longest: int, name: str) -> None:
+    """Refuse a canary of more tokens than a model's context has.
+
+    Raises:
+        UsageError: It is longer.
+    """
+    context = getattr(model.config, "max_position_embeddings", None)
+    if context is not None and longest > context:
+        raise UsageError(
+            f"A canary takes {longest} tokens, and the context of {name} has {context}.",
+            "Use a shorter template.",
+        )
+
+
 def _check(model: "PreTrainedModel", candidates: Candidates, name: str) -> None:
     if model.training:
         raise UsageError(f"{name} is in training mode, so its scores are noisy.", "Call model.eval() first.")
@@ -191,12 +205,7 @@ def _check(model: "PreTrainedModel", candidates: Candidates, name: str) -> None:
             "Use a template with some words before its slot.",
         )
     longest = candidates.prefix.size + candidates.tails.shape[1]
-    context = getattr(model.config, "max_position_embeddings", None)
-    if context is not None and longest > context:
-        raise UsageError(
-            f"A canary takes {longest} tokens, and the context of {name} has {context}.",
-            "Use a shorter template.",
-        )
+    check_context(model, longest, name)
     largest = max(candidates.prefix.max(), candidates.tails.max(initial=PADDING))
     if largest >= model.get_input_embeddings().weight.shape[0]:
         raise UsageError(

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import io
 import os
 import sys
 import warnings
@@ -14,6 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from atdp_cli import __version__
+from atdp_cli.cli.escape import ESCAPED
 from atdp_cli.cli.exit import (
     INCOMPLETE,
     exit_on_interrupt,
@@ -159,5 +161,10 @@ def main() -> None:
     # Threads that spin while they wait slow down whatever else runs on the machine many times over.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    # numpy reads it, and fails where it is no number.
+    os.environ.pop("SOURCE_DATE_EPOCH", None)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=ESCAPED)
     warnings.showwarning = write_warning  # type: ignore[assignment]
     sys.exit(run(sys.argv[1:]))

@@ -1,5 +1,6 @@
 """Escaping of everything that is printed, since it comes from files, their names and users."""
 
+import codecs
 import re
 
 _COMMAND = re.compile(r"##(?=vso\[|\[)|::(?=[A-Za-z])")
@@ -47,3 +48,16 @@ def escaped_json(text: str) -> str:
 def _json(mark: str) -> str:
     units = mark.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+ESCAPED = "atdp-escaped"
+"""An error handler: what an encoding lacks is written as JSON's escapes, which stay valid within a JSON document."""
+
+
+def _encodable(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(map(_json, error.object[error.start : error.end])), error.end
+
+
+codecs.register_error(ESCAPED, _encodable)

@@ -31,10 +31,6 @@ _QUOTE = '"'
 
 _WITHIN = re.compile('[^"]*(?:""[^"]*)*')
 
-_PLAIN_NAME = re.compile(r"[A-Za-z_]\w{0,39}", re.ASCII)
-
-_NAMES_SHOWN = 20
-
 
 @dataclass(frozen=True, slots=True)
 class _Row:
@@ -90,18 +86,16 @@ def column_of(names: Sequence[str], name: str, path: Path) -> int:
     """The position of the column `name`.
 
     Raises:
-        InputError: There is none, or more than one. Only what looks like a name is listed, for
-            the first row of a file without a header is text.
+        InputError: There is none, or more than one. It quotes no name: the first row of a file without a header is a
+            record.
     """
     if names.count(name) == 1:
         return names.index(name)
     if name in names:
         raise InputError(f"{display_name(path)} has the column {name} more than once.", "Keep one of them.")
-    plain = [each for each in names if _PLAIN_NAME.fullmatch(each)][:_NAMES_SHOWN]
-    others = [f"{len(names) - len(plain)} other columns"] if len(plain) < len(names) else []
     raise InputError(
-        f"{display_name(path)} has no column {name}; it has {', '.join(plain + others) or 'none'}.",
-        "Name the column with --text-field, run.id-field or --privacy-unit.",
+        f"{display_name(path)} has no column {name} among its {len(names)}.",
+        "Name the column with --text-field, run.id-field or --privacy-unit; the first row must hold the names.",
     )
 
 

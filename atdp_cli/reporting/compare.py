@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from atdp_cli.privacy.wording import SCOPES
 from atdp_cli.reporting.audit_entry import own_audit
 from atdp_cli.reporting.document import PrivateReport, PublicReport
-from atdp_cli.reporting.html import VERDICTS, environment, render_value
+from atdp_cli.reporting.html import VERDICTS, environment, render_value, visible
 from atdp_cli.reporting.stage_facts import engine_used
 
 Report = PublicReport | PrivateReport
@@ -43,7 +43,7 @@ def public_of(report: Report) -> PublicReport:
 def render_comparison(left: Report, right: Report) -> str:
     """The comparison as one HTML file."""
     whole = isinstance(left, PrivateReport) and isinstance(right, PrivateReport)
-    return environment().get_template("compare.html.j2").render(lines=compare(left, right), whole=whole)
+    return visible(environment().get_template("compare.html.j2").render(lines=compare(left, right), whole=whole))
 
 
 def _epsilon(scope: str) -> Callable[[PublicReport], str]:

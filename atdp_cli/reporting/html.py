@@ -1,6 +1,7 @@
 """The privacy report as one HTML file that needs no network and no script."""
 
 import math
+import unicodedata
 from collections.abc import Callable
 from functools import cache, reduce
 from typing import Any
@@ -43,7 +44,7 @@ def render_html(report: PublicReport | PrivateReport) -> str:
         "perplexity": None if private is None else figures.perplexity_figure(private),
         "norms": None if private is None else figures.norms_figure(private),
     }
-    return (
+    return visible(
         environment()
         .get_template("report.html.j2")
         .render(
@@ -96,6 +97,20 @@ def render_value(value: Any, form: str) -> str:
 
 def _bits(*values: float | None) -> float:
     return max((value for value in values if value is not None and math.isfinite(value)), default=0.0)
+
+
+_STEERING = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode's categories of what is no mark: controls, formats, half characters and separators."""
+
+
+def visible(page: str) -> str:
+    """A page in which a control, or a mark that turns the text's direction, is shown and does nothing."""
+    return "".join(
+        mark.encode("unicode_escape").decode("ascii")
+        if mark not in "\n\t\u200c\u200d" and unicodedata.category(mark) in _STEERING
+        else mark
+        for mark in page
+    )
 
 
 @cache

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from atdp_cli.memorisation.results import MemoryDocument, MemoryMap
 from atdp_cli.reporting.ci.checks import best_places, memory_sentences, samples_needed
-from atdp_cli.reporting.html import environment, figure_of
+from atdp_cli.reporting.html import environment, figure_of, visible
 
 MAP_PAGE = "memory_map.html"
 
@@ -67,7 +67,7 @@ def render_map_page(maps: Sequence[MemoryMap], records: Sequence[Sequence[tuple[
         _section(memory_map, corpus, show_text=show_text) for memory_map, corpus in zip(maps, records, strict=True)
     ]
     template = environment().get_template("map.html.j2")
-    return template.render(sections=sections, figure=figure_of(document), show_text=show_text)
+    return visible(template.render(sections=sections, figure=figure_of(document), show_text=show_text))
 
 
 def _section(memory_map: MemoryMap, corpus: Sequence[tuple[str, str]], *, show_text: bool) -> _MapSection:

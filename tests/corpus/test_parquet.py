@@ -141,14 +141,14 @@ def test_memory_does_not_grow_with_the_row_groups(tmp_path: Path) -> None:
 
 
 MALFORMED: list[tuple[dict[str, Any], dict[str, str], str]] = [
-    ({"body": ["secret"]}, {}, r"in.parquet has no column text; it has body"),
+    ({"body": ["secret"]}, {}, r"in.parquet has no column text among its 1"),
     ({"text": [1]}, {}, r"the column text holds neither strings nor lists of messages"),
     ({"text": [b"secret"]}, {}, r"the column text holds neither strings nor lists of messages"),
     ({"text": ["secret", None]}, {}, r"row 2 has no value in the column text"),
     ({"text": ["secret"], "key": [1.5]}, {"id_field": "key"}, r"the column key holds neither strings nor whole"),
     ({"text": ["secret"], "key": [True]}, {"unit": "key"}, r"the column key holds neither strings nor whole"),
     ({"text": ["secret"] * 3, "key": [1, 2, None]}, {"unit": "key"}, r"row 3 has no value in the column key"),
-    ({"text": ["secret"]}, {"id_field": "key"}, r"has no column key; it has text"),
+    ({"text": ["secret"]}, {"id_field": "key"}, r"has no column key among its 1"),
     ({"text": pa.array([], pa.string())}, {}, r"holds no records"),
     (
         {"text": pa.StringArray.from_buffers(1, pa.array([0, 3], pa.int32()).buffers()[1], pa.py_buffer(b"se\xff"))},
