@@ -125,7 +125,9 @@ def release_verdict(
     most = most_epsilon(unit)
     held = whole if selective is None or whole.epsilon <= most or selective.epsilon is None else selective
     if math.isinf(held.epsilon or 0):
-        failing = ", and the passed audit does not make up for that" if audit is not None and audit.verdict == "PASS" else ""
+        failing = (
+            ", and the passed audit does not make up for that" if audit is not None and audit.verdict == "PASS" else ""
+        )
         return _no(f"No finite ε holds, neither end to end nor for what the detector flagged{failing}.")
     return _of_finite(held, unit=unit, records=records, ten=ten, audit=audit)
 
