@@ -174,6 +174,8 @@ def mean_upper_limit(exposures: Sequence[float], most: float, *, confidence: flo
 
         μ ≤ L − (α · Π (L − X_i))^(1/m).
 
+    Canaries of one run need not be independent: where a run remembers all of them or none, the limit holds for that
+    run's canaries and not over runs.
     It also holds if a few canaries are fully memorised and the rest not. It is a bet against a mean that is too high,
     always with the largest stake. Source: Waudby-Smith and Ramdas 2024,
     "Estimating means of bounded random variables by betting", section 4.

@@ -17,7 +17,7 @@ def resolution(detectable: float | None, limit: float | None, limit_ratio: float
         by_ratio = "" if limit_ratio is None else f" by log p and {_tenths(limit_ratio)} by the ratio"
         sentences.append(
             f"With {CONFIDENCE:.0%} confidence, secrets like these have a mean exposure of at most {_tenths(limit)} "
-            f"bits{by_ratio}."
+            f"bits{by_ratio}, if one is remembered independently of the others."
         )
     return " ".join(sentences)
 
