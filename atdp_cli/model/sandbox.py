@@ -5,18 +5,14 @@ standard input, and ends with 0 where all was done. What is slow only after word
 tokenizers library gives such a search up after ten million attempts at one place, and the text is then refused.
 """
 
-import faulthandler
 import json
 import os
 import re
 import resource
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from itertools import chain
-from pathlib import Path
 from typing import Any, Literal
 
 TIMEOUT = {"names": 8.0, "tokenizer": 8.0, "template": 30.0}
@@ -46,45 +42,6 @@ def ends_in_time(kind: Literal["names", "tokenizer", "template"], given: object)
     except subprocess.TimeoutExpired:
         return False
     return ended.returncode == 0
-
-
-FORKED = (10, 3 << 30)
-"""Processor seconds of a forked check, and bytes beside those that the process has already."""
-
-
-def ends_in_a_fork(check: Callable[[], bool]) -> bool:
-    """Whether a check ends within `FORKED` in a copy of this process, without importing anything anew, and holds.
-
-    What it raises is left to the caller's own call, lack of memory excepted.
-    """
-    seconds, size = FORKED
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            faulthandler.disable()
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(3 * seconds)
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-            size += _address_space()
-            resource.setrlimit(resource.RLIMIT_AS, (size, size))
-            null = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(null, 1)
-            os.dup2(null, 2)
-            code = 0 if check() else 1
-        except BaseException as error:
-            cause: BaseException | None = error
-            while cause is not None and not isinstance(cause, MemoryError):
-                cause = cause.__cause__ or cause.__context__
-            code = 0 if cause is None else 1
-        finally:
-            os._exit(code)
-    return os.waitpid(child, 0)[1] == 0
-
-
-def _address_space() -> int:
-    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
 
 
 NAMES = {

@@ -69,22 +69,6 @@ _PARTS = ("normalizer", "pre_tokenizer", "decoder")
 """The parts that have patterns, and work on text."""
 
 
-MOST_GROWTH = 100
-"""The most characters and tokens that may become of one character."""
-
-
-def grows_little(backend: Any) -> bool:
-    """Whether texts of the characters that a tokenizer names stay in proportion; it may end the process."""
-    states = [json.dumps(_state(getattr(backend, name)), ensure_ascii=False) for name in _PARTS]
-    for part in sorted(set("aA1 \n.é日".join(states)))[:1000]:
-        text = part * 50
-        normal = backend.normalizer.normalize_str(text) if backend.normalizer is not None else text
-        encoded = backend.encode(text, add_special_tokens=False)
-        if max(len(normal), len(encoded.ids), len(backend.decode(encoded.ids))) > MOST_GROWTH * len(text):
-            return False
-    return True
-
-
 def _state(part: Any) -> Any:
     return None if part is None else json.loads(part.__getstate__())
 
