@@ -66,10 +66,6 @@ class Value(NamedTuple):
         """What stands there, after case folding."""
         return "".join(self.stands).casefold()
 
-    @property
-    def is_number(self) -> bool:
-        return self.drawn and _kind(self.slots[0]) == "digits"
-
 
 class Piece(NamedTuple):
     """A part of a value that is made of names: a name, or its first letter.
@@ -206,8 +202,8 @@ def _join_numbers(placed: Sequence[Sequence[tuple[int, Value]]], groups: _Groups
         ]
         together = "".join(digits for digits, _ in parts), [place for _, part in parts for place in part]
         for digits, part in [*parts, together] if len(parts) > 1 else parts:
-            if len(digits) >= MIN_ENDING and not _join(groups, numbers.setdefault(digits, part), part):
-                continue
+            if len(digits) >= MIN_ENDING:
+                _join(groups, numbers.setdefault(digits, part), part)
         if len(together[0]) >= MIN_NUMBER:
             whole.setdefault(*together)
     for digits, part in whole.items():

@@ -128,7 +128,7 @@ def _calendar_rules(label: str, profile: str) -> Iterator[tuple[int, int, tuple[
         yield *match.span(), ("T",) if match.end() < len(profile) else ("Z",)
     if label != "TIME":
         for match in _MONTH.finditer(profile):
-            upper = match.group().isupper() and "a" not in match.group()
+            upper = match.group().isupper()
             yield *match.span(), tuple(month.upper() if upper else month for month in MONTHS)
 
 
