@@ -42,7 +42,7 @@ _BESIDE = "\"'“”‘’()[]- \t\r"
 _GUESSES = frozenset({"PROPN", "PERSON", "PER"})
 """A person's name is in the lists of names, or its words are in no list; the tagger's names are mere guesses."""
 
-_LISTED_ITEM = re.compile(r"[^\W\d_]{3,}\d{1,2}")
+_LISTED_ITEM = re.compile(r"\b[^\W\d_]{3,}\d{1,2}")
 """A word with a number, as in "question2"."""
 
 _TITLES = frozenset({"Dr", "Mr", "Ms", "St", "Mrs", "Rev", "Gen", "Col"})

@@ -288,7 +288,7 @@ def test_canaries_that_a_model_was_trained_on_fail_and_trained_away_from_fail_to
         assert audit.verdict is Verdict.FAIL
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 def test_a_pool_of_a_million(bpe: Any) -> None:
     template = parse_template("My ID is {digits:6}")
     candidates = tokenise(bpe, template)

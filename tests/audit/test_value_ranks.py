@@ -94,7 +94,7 @@ def test_a_model_that_prefers_nothing_ranks_all_in_the_middle(checkpoint: Checkp
     assert len(lengths) > 1 or ranks == (0.5, 0.5, 0.5)
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 def test_what_was_learnt_by_heart_ranks_first_and_the_rest_as_before(checkpoint: Checkpoint) -> None:
     training, held_out = values(12, 1), values(40, 2)
     learn(checkpoint.model, checkpoint, [value.text for value in training])

@@ -110,7 +110,7 @@ def test_the_gitlab_job(project: Path, leaky: Leaky) -> None:
     assert [suite.get("name") for suite in suites] == ["runs/a", "runs/b"]
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 def test_the_hook_passes_what_was_recorded_and_no_more(project: Path, leaky: Leaky) -> None:
     shutil.copy(leaky.manifest, project / "canaries.json")
     (record,) = _commands((CI / "pre-commit-config.yaml").read_text())
@@ -129,7 +129,7 @@ def _many_checkpoints() -> list[str]:
     return re.findall(r"^```sh\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "script", [0, pytest.param(1, marks=pytest.mark.deep)], ids=["one after the other", "four at a time"]
 )

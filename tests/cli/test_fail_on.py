@@ -62,7 +62,7 @@ def test_an_attack_that_is_named_as_a_gate_is_tried_and_may_be_the_only_one(
     assert any("rank where chance would hardly" in notice for notice in entry["notices"])
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 def test_a_baseline_knows_which_attacks_failed(
     atdp: Atdp, hiding: Path, leaky: Leaky, relearning: tuple[str | Path, ...], tmp_path: Path
 ) -> None:

@@ -33,7 +33,7 @@ CHATS = SHARED / "data" / "abcd" / "valid.txt"
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart" / "corpus.txt"
 LINES = 300
 
-FIRST_IN_CI = [pytest.param(0, marks=pytest.mark.ci), *(pytest.param(seed, marks=pytest.mark.deep) for seed in (1, 2))]
+pytestmark = pytest.mark.deep
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +43,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return make_world(lines, load_pipeline(), tmp_path_factory.mktemp("world"))
 
 
-@pytest.mark.parametrize(
-    "seed",
-    [pytest.param(0, marks=pytest.mark.ci), *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(1, 20))],
-)
+@pytest.mark.parametrize("seed", range(20))
 def test_a_sound_run_is_not_refuted(world: World, seed: int, tmp_path: Path) -> None:
     """Each claim could be: that is known before anything is looked at. Twenty runs, one false alarm in fifty suites."""
     games = {"release": play_on_release(world, seed), "decoys": play_on_decoys(world, seed)}
@@ -58,21 +55,19 @@ def test_a_sound_run_is_not_refuted(world: World, seed: int, tmp_path: Path) -> 
     assert not any(game.refuted for game in games.values())
 
 
-@pytest.mark.parametrize("seed", FIRST_IN_CI)
+@pytest.mark.parametrize("seed", range(3))
 def test_a_release_without_noise_is_refuted(world: World, seed: int) -> None:
     actual = play_on_release(world, seed, fit=without_noise)
     assert actual.refuted
 
 
-@pytest.mark.parametrize("seed", FIRST_IN_CI)
+@pytest.mark.parametrize("seed", range(3))
 def test_a_decoy_that_keeps_a_digit_is_refuted(world: World, seed: int) -> None:
     actual = play_on_decoys(world, seed, decoy_text=keeping_a_digit)
     assert actual.refuted
 
 
-@pytest.mark.parametrize(
-    "epoch", [pytest.param(3, marks=pytest.mark.ci), *(pytest.param(e, marks=pytest.mark.deep) for e in (1, 2))]
-)
+@pytest.mark.parametrize("epoch", [1, 2, 3])
 def test_the_raw_text_in_one_epoch_is_refuted_by_the_model(world: World, epoch: int, tmp_path: Path) -> None:
     with raw_in_one_epoch(epoch):
         actual = play_on_model(world, epoch, tmp_path)

@@ -83,7 +83,7 @@ def pipeline_called(name: str) -> Any:
     return load_pipeline(name)
 
 
-@pytest.mark.parametrize("batches", [4, pytest.param(200, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("batches", [4, pytest.param(60, marks=pytest.mark.ci)])
 @pytest.mark.parametrize("name", [*PIPELINES, "random weights"])
 def test_a_record_s_spans_do_not_depend_on_its_batch(lines: list[str], name: str, batches: int) -> None:
     pipeline, draw = pipeline_called(name), random.Random(batches)

@@ -44,7 +44,7 @@ def test_the_words_of_a_sentence_are_joined_by_spaces(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 def test_the_confidence_of_spacys_names_is_how_often_they_are_right(shared_data: Path) -> None:
     presidio = shared_data / "presidio-research" / "synth_dataset_v2.json"
     sets = labelled_sets(presidio, shared_data / "wnut17" / "emerging.dev.conll", "development")

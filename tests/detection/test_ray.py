@@ -77,7 +77,7 @@ def test_errors_come_back_as_what_they_are_and_nothing_stays() -> None:
     assert dict(os.environ) == before
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 @needs_ray
 def test_models_on_ray_are_audited_as_here(
     checkpoint_folder: Path, fixed_manifest: Path, monkeypatch: pytest.MonkeyPatch

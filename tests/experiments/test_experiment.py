@@ -60,7 +60,8 @@ def table(experiment: Experiment, systems: list[System]) -> tuple[Row, ...]:
     return rows_of(experiment, systems)
 
 
-@pytest.mark.parametrize("seeds", [pytest.param(1, marks=pytest.mark.ci), pytest.param(2, marks=pytest.mark.deep)])
+@pytest.mark.deep
+@pytest.mark.parametrize("seeds", [1, 2])
 def test_a_table_is_run_once_and_grows(experiment: Experiment, seeds: int, request: pytest.FixtureRequest) -> None:
     """Its first rows in processes, as anyone runs them, and the others in threads."""
     experiment = replace(experiment, seeds=seeds)

@@ -87,7 +87,7 @@ def line(checkpoint_folder: Path, corpus: Path, span_file: Path) -> list[object]
     ]
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 @pytest.mark.parametrize("sharded", [pytest.param(False, marks=pytest.mark.deep), True])
 def test_two_processes_write_the_model_of_one(
     started: Started, line: list[object], tmp_path: Path, sharded: bool

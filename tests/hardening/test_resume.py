@@ -39,7 +39,7 @@ def plain_recipe() -> Recipe:
     )
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 def test_without_noise_a_run_that_is_broken_up_is_the_uninterrupted_one(place: Place) -> None:
     """At every step but few: each session takes another one or two. Its order, dropout and decoys are the same."""
     whole = finished(place.request(plain_recipe(), out="whole"))

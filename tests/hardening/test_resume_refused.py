@@ -84,7 +84,7 @@ def test_another_checkpoint_is_refused(place: Place, tmp_path: Path, lines: Sequ
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("changed", ["start", "reference"])
+@pytest.mark.parametrize("changed", ["start", pytest.param("reference", marks=pytest.mark.deep)])
 @pytest.mark.parametrize(
     ("file", "more"),
     [

@@ -175,7 +175,7 @@ def test_no_flagged_value_has_a_say_in_what_is_chosen(
     assert first.perplexity.after != second.perplexity.after
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 def test_a_run_that_is_resumed_does_not_search_again_and_chooses_the_same(place: Place) -> None:
     whole = finished(tuned(place, out="whole"))
     request, heard = tuned(place, out="parts", checkpoint_every=1e-9), list[Event]()
@@ -250,7 +250,7 @@ def p_values(hardened: HardenSummary) -> list[list[float]]:
     return list(report(hardened)["stages"][-1]["trial_p_values"])
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 def test_from_a_start_that_may_remember_a_rate_is_searched_at_which_it_forgets(place: Place, leaky: Path) -> None:
     """By ranks of true values, as the ledger says; and only the rate goes on into the stage."""
     request = tuned(place, model=leaky, out="whole")

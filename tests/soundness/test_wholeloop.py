@@ -21,12 +21,12 @@ def test_noise_switched_off_is_found(tmp_path: Path) -> None:
     assert audit("dp-sgd", 0, tmp_path, noise=Silent()).drift > TARGET
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 def test_clipping_switched_off_is_found(tmp_path: Path) -> None:
     assert audit("dp-sgd", 0, tmp_path, engine=unclipped(right_engine())).drift > TARGET
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 def test_the_same_noise_in_every_step_is_found(tmp_path: Path) -> None:
     noise = Repeating(0)
     assert audit("dp-sgd", 0, tmp_path, engine=noise.again(right_engine()), noise=noise).spread > TARGET

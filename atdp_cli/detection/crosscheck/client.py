@@ -39,7 +39,9 @@ _OBJECT = re.compile(r"\{[^{}]*\}")
 
 _THOUGHT, _THOUGHT_ENDS = "<think>", "</think>"
 
-_FIRST_WORD = re.compile(r"\W*(yes|no|true|false)\b", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
+
+_SPOKEN = {"yes": True, "true": True, "no": False, "false": False}
 
 _SETTINGS: dict[str, Any] = {"temperature": 0, "response_format": {"type": "json_object"}}
 
@@ -135,8 +137,8 @@ def parsed(reply: str) -> Answer:
     answers = {_in_object(match.group()) for match in _OBJECT.finditer(text)} - {None}
     if answers:
         return answers.pop() if len(answers) == 1 else None
-    word = _FIRST_WORD.match(text)
-    return word.group(1).lower() in ("yes", "true") if word else None
+    first = _WORD.search(text)
+    return _SPOKEN.get(first.group().lower()) if first else None
 
 
 def _without_thoughts(reply: str) -> str:

@@ -71,7 +71,7 @@ CASES = (
     Case(
         "two reports in one file",
         (*AUDIT, "--junit", "a.xml", "--sarif", "./a.xml"),
-        "Two of the files to write are the same",
+        "a.xml is to be written twice",
         manifest({}),
     ),
 )

@@ -75,7 +75,7 @@ def page() -> str:
     return "\n".join([*head, *map(row_of, (*ISSUE, *OTHERS))]) + "\n"
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 @pytest.mark.parametrize("architecture", ["GPT-2", "T5", "Mamba", "Mixtral"])
 def test_the_page_says_which_engine_some_architectures_get(architecture: str) -> None:
     assert row_of(architecture) in PAGE.read_text(encoding="utf-8").splitlines()
