@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 from atdp_cli.errors import InputError
 from atdp_cli.files.checkpoint_names import ADAPTER
 from atdp_cli.files.documents import read_whole
-from atdp_cli.model.folder import LEAST_FACTOR
+from atdp_cli.model.config_checks import LEAST_FACTOR
 from atdp_cli.model.sandbox import NAMES, ends_in_time
 from atdp_cli.settings import require_at_least
 

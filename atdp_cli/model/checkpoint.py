@@ -21,6 +21,7 @@ from atdp_cli.files.checkpoint_names import CONFIG, tokenizer_files
 from atdp_cli.files.documents import file_sha256
 from atdp_cli.model.adapter import load_adapter, no_warnings
 from atdp_cli.model.comparison import check_adapter, check_base
+from atdp_cli.model.config_checks import CONTEXTS
 from atdp_cli.model.device import find_device, move_model
 from atdp_cli.model.folder import (
     DTYPES,
@@ -226,8 +227,7 @@ def save_checkpoint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, 
 def context_length(model: PreTrainedModel, limit: int = 1024) -> int:
     """The longest window: the model's own context, at most `limit`."""
     config = model.config if model.config.is_encoder_decoder else model.config.get_text_config()
-    names = ("max_position_embeddings", "max_seq_len", "n_ctx", "n_positions", "seq_length")
-    known = [int(value) for name in names if (value := getattr(config, name, None))]
+    known = [int(value) for name in CONTEXTS if (value := getattr(config, name, None))]
     return min([limit, *known])
 
 

@@ -21,47 +21,23 @@ from atdp_cli.files.checkpoint_names import (
     WEIGHTS,
 )
 from atdp_cli.files.documents import parse_json, read_whole
+from atdp_cli.model.config_checks import (
+    QUANTISED,
+    check_factors,
+    check_layers,
+    check_numbers,
+    check_quantised,
+    refuse_code,
+)
 
 DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 """Names in safetensors and in torch. float64 is read, and written as float32."""
 
-KERNELS = ("attn_implementation", "_attn_implementation", "experts_implementation", "_experts_implementation")
-"""Settings that make transformers load code from the hub: of the repository that they name, or a FlashAttention."""
-
-NOT_FOLLOWED = {
-    "transformers_weights": "has transformers load other weights",
-    "fast_tokenizer_files": "has transformers load another tokenizer",
-    "attribute_map": "gives settings other names",
-    "megatron_config": "has peft import a module",
-    "layer_replication": "has peft repeat layers",
-    "sequence_bias": "has generation prefer some tokens",
-    "forced_decoder_ids": "has generation say some tokens",
-}
-"""Settings by which transformers or peft would load something else than the files that are checked here."""
-
-LAYERS = (
-    *("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
-    *("encoder_layers", "decoder_layers", "num_encoder_layers", "num_decoder_layers"),
-)
-"""Names of the number of layers in configurations."""
-
 NAME_BYTES = 255
 """The most bytes of a file's name."""
 
-FACTORS, LEAST_FACTOR = ("_multiplier", "_scale", "_scaling", "_scaling_factor", "_scalar"), 1e-6
-"""How the names of factors in configurations end, and the smallest that leaves weights an effect."""
-
-EPSILONS = ("_eps", "_epsilon")
-"""How the names of what norms add to a variance end."""
-
 WIDTHS = ("hidden_size", "n_embd", "d_model")
 """Names of the width of hidden states in configurations."""
-
-QUANTISED = "quantization_config"
-"""The setting that says how weights are quantised."""
-
-AUDITED_METHODS = frozenset({"torchao"})
-"""The quantisation methods of weights that can be audited."""
 
 
 def check_folder(folder: Path, *, audited: bool = False) -> None:
@@ -93,12 +69,13 @@ def check_folder(folder: Path, *, audited: bool = False) -> None:
     config = read_settings(folder / CONFIG)
     quantised = config.pop(QUANTISED, None) if audited else None
     if quantised:
-        _check_quantised(folder / CONFIG, quantised)
-    _refuse_code(folder / CONFIG, config)
+        check_quantised(folder / CONFIG, quantised)
+    refuse_code(folder / CONFIG, config)
+    check_numbers(folder / CONFIG, config)
     if (folder / GENERATION).is_file():
-        _refuse_code(folder / GENERATION, read_settings(folder / GENERATION))
-    _check_layers(folder / CONFIG, config, len(_check_index(folder)))
-    _check_factors(folder / CONFIG, config)
+        refuse_code(folder / GENERATION, read_settings(folder / GENERATION))
+    check_layers(folder / CONFIG, config, len(_check_index(folder)))
+    check_factors(folder / CONFIG, config)
     _check_tokenizer(folder, needed=True)
 
 
@@ -177,7 +154,8 @@ def _check_regular(folder: Path) -> None:
 
 def _check_adapter(folder: Path) -> None:
     config = read_settings(folder / ADAPTER)
-    _refuse_code(folder / ADAPTER, config)
+    refuse_code(folder / ADAPTER, config)
+    check_numbers(folder / ADAPTER, config)
     if config.get("peft_type") != "LORA":
         raise InputError(f"{folder} is an adapter of type {config.get('peft_type')}.", "Give a LoRA adapter.")
     if not (folder / ADAPTER_WEIGHTS).is_file():
@@ -191,39 +169,7 @@ def _check_tokenizer(folder: Path, *, needed: bool = False) -> None:
     if needed and not (folder / TOKENIZER).is_file():
         raise InputError(f"{folder} has no {TOKENIZER}.", "Save the model's fast tokenizer into the folder.")
     if (folder / TOKENIZER_CONFIG).is_file():
-        _refuse_code(folder / TOKENIZER_CONFIG, read_settings(folder / TOKENIZER_CONFIG))
-
-
-def _refuse_code(file: Path, config: dict[str, Any]) -> None:
-    """Refuse settings that run code from outside transformers: the folder's, a repository's, or a quantiser's."""
-    for part in _objects(config):
-        if part.get("auto_map"):
-            raise InputError(
-                f"{file} asks for code of its own (auto_map), which is never run.",
-                "Give a model whose architecture transformers knows.",
-            )
-        for name in KERNELS:
-            if any(mark in str(part.get(name)).lower() for mark in ("/", "flash")):
-                raise InputError(f"{file} asks for a kernel of the hub ({name}), which is never run.", "Take it out.")
-        for name, effect in NOT_FOLLOWED.items():
-            if part.get(name):
-                raise InputError(f"{file} {effect} ({name}), which is not followed.", "Take it out.")
-        if part.get(QUANTISED):
-            raise InputError(
-                f"{file} says that the weights are quantised.",
-                "Give the model as it was before; the quantised one can be audited.",
-            )
-
-
-def _check_quantised(file: Path, settings: Any) -> None:
-    """Refuse a quantiser whose numbers cannot be written out."""
-    method = settings.get("quant_method") if isinstance(settings, dict) else None
-    if method not in AUDITED_METHODS:
-        raise InputError(
-            f"{file} says that the weights are quantised by {method}, whose numbers are not read here.",
-            f"Audit a model that is quantised by {', '.join(sorted(AUDITED_METHODS))}.",
-        )
-    _refuse_code(file, settings)
+        refuse_code(folder / TOKENIZER_CONFIG, read_settings(folder / TOKENIZER_CONFIG))
 
 
 def _check_gguf(file: Path, *, audited: bool) -> None:
@@ -239,42 +185,6 @@ def is_quantised(folder: Path) -> bool:
     if is_adapter(folder):
         return False
     return gguf_of(folder) is not None or bool(read_settings(folder / CONFIG).get(QUANTISED))
-
-
-def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    """A JSON object and all objects nested in it."""
-    pending = [value]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, dict):
-            yield part
-            pending += part.values()
-        elif isinstance(part, list):
-            pending += part
-
-
-def _check_layers(file: Path, config: dict[str, Any], tensors: int) -> None:
-    """Refuse no layers, and more than the files have tensors, before a model of that size is created."""
-    for part in _objects(config):
-        for name in LAYERS:
-            layers = part.get(name)
-            if isinstance(layers, int) and not 1 <= layers <= tensors:
-                raise InputError(
-                    f"{file} says {name} is {layers}, and the weights have {tensors:,} tensors.",
-                    "Copy or save the model again.",
-                )
-
-
-def _check_factors(file: Path, config: dict[str, Any]) -> None:
-    """Refuse a factor by which layers have no effect, and what they learnt shows once it is set back."""
-    for part in _objects(config):
-        for name, value in part.items():
-            factor = isinstance(value, int | float) and not isinstance(value, bool)
-            none = factor and name.endswith(FACTORS) and abs(value) < LEAST_FACTOR
-            if none or (factor and name.endswith(EPSILONS) and not 0 <= value < 1):
-                raise InputError(
-                    f"{file} says {name} is {value}, by which weights have no effect.", "Copy or save the model again."
-                )
 
 
 def _check_index(folder: Path) -> set[str]:

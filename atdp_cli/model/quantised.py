@@ -25,7 +25,8 @@ from atdp_cli.errors import InputError, RunError, UsageError
 from atdp_cli.files.checkpoint_names import CONFIG, GENERATION, WEIGHTS
 from atdp_cli.files.documents import parse_json
 from atdp_cli.model.adapter import no_warnings
-from atdp_cli.model.folder import QUANTISED, gguf_of, is_quantised, read_settings, weight_files
+from atdp_cli.model.config_checks import QUANTISED
+from atdp_cli.model.folder import gguf_of, is_quantised, read_settings, weight_files
 from atdp_cli.model.staging import staged
 
 LLAMA = "llama"

@@ -64,7 +64,7 @@ def _try_names(given: Any) -> None:
                 expression.fullmatch(name) if NAMES[setting] == "{}" else expression.match(name)
 
 
-SHORT, LONG, SLOWEST = 2_000, 50_000, 3
+FEW, SHORT, LONG, SLOWEST = 8, 2_000, 50_000, 3
 """Characters of the texts that every pattern is tried on, of those for the slowest, and how many the slowest are."""
 
 REPEATED = (
@@ -73,8 +73,12 @@ REPEATED = (
 )
 
 
+GROWTH = 100
+"""The most characters and tokens that may become of one character."""
+
+
 def _try_tokenizer(given: Any) -> None:
-    """Encode texts on which a bad pattern takes for ever. On the long ones a quadratic search exceeds the limit."""
+    """Encode texts that a bad pattern takes for ever on, or that grow. On the long ones a quadratic search is found."""
     from tokenizers import Tokenizer
 
     model = {"type": "WordLevel", "vocab": {"?": 0}, "unk_token": "?"}
@@ -82,9 +86,13 @@ def _try_tokenizer(given: Any) -> None:
 
     def seconds(text: str) -> float:
         began = time.process_time()
-        tokenizer.encode(text)
+        made = [tokenizer.encode(text).ids]
+        if tokenizer.normalizer is not None:
+            made.append(tokenizer.normalizer.normalize_str(text))
         if tokenizer.decoder is not None:
-            tokenizer.decoder.decode([text])
+            made.append(tokenizer.decoder.decode([text]))
+        if max(map(len, made)) > GROWTH * max(len(text), GROWTH):
+            sys.exit(1)
         return time.process_time() - began
 
     own = list(dict.fromkeys(chain.from_iterable(map(_own, given["patterns"]))))
@@ -93,7 +101,7 @@ def _try_tokenizer(given: Any) -> None:
     times = {(part, end): seconds(_text(part, SHORT, end)) for part in dict.fromkeys((*REPEATED, *own)) for end in ends}
     for part, end in sorted(times, key=times.__getitem__)[-SLOWEST:]:
         seconds(_text(part, LONG, end))
-    for text in given["texts"]:
+    for text in (*given["texts"], *(_text(part, FEW, "") for part in (*REPEATED, *own))):
         seconds(text)
 
 

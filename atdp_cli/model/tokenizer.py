@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from atdp_cli.errors import InputError
 from atdp_cli.files.checkpoint_names import TEMPLATES, TOKENIZER, TOKENIZER_CONFIG
 from atdp_cli.files.documents import parse_json, read_whole
+from atdp_cli.model.config_checks import check_numbers, objects
 from atdp_cli.model.sandbox import ends_in_time
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ KNOWN = frozenset(
 
 
 def check_tokenizer_files(folder: Path) -> frozenset[str]:
-    """Refuse a tokenizer whose files name other files, or whose patterns take too long; before anything is loaded.
+    """Refuse a tokenizer whose files name other files, or that makes too much of a text; before anything is loaded.
+
+    Too much is a pattern that takes too long, a text that grows, or padding to any length.
 
     Returns:
         Its patterns, which are quick.
@@ -50,8 +53,10 @@ def check_tokenizer_files(folder: Path) -> frozenset[str]:
         tokenizer = parse_json(read_whole(folder / TOKENIZER).decode("utf-8"))
     except (ValueError, OSError, RecursionError):
         return frozenset()  # whoever loads it says what is wrong
-    parts = {name: tokenizer.get(name) for name in _PARTS} if isinstance(tokenizer, dict) else {}
-    return _tried(folder, parts, _added(tokenizer))
+    if not isinstance(tokenizer, dict):
+        return frozenset()
+    check_numbers(folder / TOKENIZER, {name: tokenizer.get(name) for name in ("padding", "truncation")})
+    return _tried(folder, {name: tokenizer.get(name) for name in _PARTS}, _added(tokenizer))
 
 
 def check_loaded_tokenizer(folder: Path, backend: Any, tried: frozenset[str]) -> None:
@@ -75,28 +80,32 @@ def _state(part: Any) -> Any:
 
 def _tried(folder: Path, parts: dict[str, Any], texts: list[str]) -> frozenset[str]:
     patterns = _patterns(parts)
-    unknown = sorted(patterns - KNOWN)
-    given = {"parts": parts, "patterns": unknown, "texts": texts}
-    if unknown and not ends_in_time("tokenizer", given):
+    unknown, growing = patterns - KNOWN, _growing(parts)
+    given = {"parts": parts, "patterns": sorted(unknown | growing), "texts": texts}
+    if (unknown or growing) and not ends_in_time("tokenizer", given):
         raise InputError(
-            f"{folder}: a pattern of the tokenizer fails or takes too long on an ordinary text.",
+            f"{folder}: the tokenizer fails on an ordinary text, or takes too much time or memory.",
             "Give the tokenizer that belongs to the model; a repeat inside a repeat, as in (a+)+, is no part of one.",
         )
     return patterns
 
 
+def _growing(parts: Any) -> frozenset[str]:
+    """What parts of a tokenizer add to a text, and put in place of something shorter, with what they put it for."""
+    texts: set[str] = set()
+    for part in objects(parts):
+        match part:
+            case {"pattern": {"String": str(old)}, "content": str(new)} if len(new) > len(old):
+                texts |= {old, new}
+            case {"content": str(new)} | {"prepend": str(new)} | {"replacement": str(new)} if len(new) > 1:
+                texts.add(new)
+    return frozenset(texts)
+
+
 def _patterns(part: Any) -> frozenset[str]:
     """The regular expressions in a part of a tokenizer."""
-    patterns, pending = set(), [part]
-    while pending:
-        match pending.pop():
-            case {"Regex": str(pattern)}:
-                patterns.add(pattern)
-            case dict(fields):
-                pending += fields.values()
-            case list(items):
-                pending += items
-    return frozenset(patterns)
+    patterns = (each.get("Regex") for each in objects(part))
+    return frozenset(pattern for pattern in patterns if isinstance(pattern, str))
 
 
 def _added(tokenizer: Any) -> list[str]:

@@ -100,7 +100,7 @@ def canaries(tmp_path_factory: pytest.TempPathFactory, checkpoint_folder: Path) 
     places = [[10 * index + 1] for index in range(10)]
     path = tmp_path_factory.mktemp("canaries") / "canaries.json"
     made = make_manifest(
-        tokenizer, template, secrets, places, repeats=(1,) * 10, coins=None, records=300, drawn="csprng"
+        tokenizer, template, secrets, places, repeats=(1,) * 10, others=None, records=300, drawn="csprng"
     )
     write_manifest(path, made)
     return path
