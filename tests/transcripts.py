@@ -214,9 +214,9 @@ def _write_manifest(folder: Path, name: str, coins: list[bool] | None) -> None:
         load_tokenizer(folder / "model"),
         template,
         [template.secret(index) for index in (4, 17, 34, 55, 77, 92)],
-        [[2 * at + 1, 2 * at + 2] if coins is None or coins[at] else [] for at in range(6)],
+        [[2 * at + 1, 2 * at + 2] for at in range(6)],
         repeats=(2,) * 6,
-        coins=coins,
+        others=None if coins is None else [None if heads else template.secret(60) for heads in coins],
         records=212,
         drawn="csprng",
     )

@@ -3,12 +3,13 @@
 Each is set beside the claim of the model's own ledger. In `in-out` the auditor guesses coins, in `rank` names the
 likeliest candidates of each canary, in `pair` says which of two candidates is the canary. A pair is a candidate and its
 mirror image, the one as far from the end of the template's order as this is from its beginning. The secret is a uniform
-draw, so given the pair it is either with probability one half, as if a coin had chosen it.
+draw, so given the pair it is either with probability one half, as if a coin had chosen it. Every game is about what a
+canary's records say (replace-one adjacency): where a coin leaves a canary out, they have another secret.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from math import inf, isqrt
 from typing import Literal, NamedTuple
 
@@ -20,7 +21,6 @@ from atdp_cli.audit.results import EpsilonBound, GroupEpsilon
 from atdp_cli.audit.stated_epsilon import StatedEpsilon
 from atdp_cli.audit.verdict import Limits
 from atdp_cli.errors import UsageError
-from atdp_cli.privacy.adjacency import Adjacency
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,6 @@ class Game:
     """
 
     method: Method
-    adjacency: Adjacency
     canaries: int
     guesses: int
     pool: int
@@ -96,7 +95,6 @@ class _Rules(NamedTuple):
     """A game whose level is not chosen yet."""
 
     method: Method
-    adjacency: Adjacency
     canaries: int
     guesses: int
     pool: int = 2
@@ -127,7 +125,7 @@ def plan_games(
     scores: int,
     attacks: int = 0,
     by_ranks: bool = True,
-    claim: Callable[[Adjacency], StatedEpsilon],
+    claim: StatedEpsilon,
 ) -> GamePlan:
     """Choose the games, and the share of alpha that each spends.
 
@@ -141,35 +139,28 @@ def plan_games(
         ranked: Whether ranks may be among all candidates. Those within a sample bound nothing.
         scores: By how many the model is tested: 2 with a reference.
         attacks, by_ranks: How many attacks are gates, and whether the tests by ranks are one.
-        claim: What is claimed under an adjacency.
+        claim: What is claimed for the records of a canary together.
 
     Raises:
         UsageError: There are fewer canaries, or candidates, than the games were set for.
     """
-    planted, claim = sum(target.planted for target in targets), cache(claim)
+    planted, ceiling = sum(target.planted for target in targets), _ceiling(claim, limits)
     rules: list[_Rules] = []
     if coins and len(targets) >= 2:
         guesses = _guesses(len(targets), games)
-        rules.append(_Rules("in-out", "zero-out", canaries=len(targets), guesses=guesses))
+        rules.append(_Rules("in-out", canaries=len(targets), guesses=guesses))
     if planted and ranked:
         top = _top(pool, games)
-        rules.append(_Rules("rank", "replace-one", canaries=planted, guesses=planted, pool=pool, top=top))
-    pairs = _Rules("pair", "replace-one", canaries=planted, guesses=planted)
+        rules.append(_Rules("rank", canaries=planted, guesses=planted, pool=pool, top=top))
+    pairs = _Rules("pair", canaries=planted, guesses=planted)
 
     def plan(chosen: Sequence[_Rules]) -> tuple[GamePlan, Game | None]:
         """The plan for these games, and the last of them if it can fail the model."""
-        ceilings = [_ceiling(claim(game_rules.adjacency), limits) for game_rules in chosen]
         split = partial(split_alpha, limits.alpha, scores=scores, canaries=planted, attacks=attacks, ranks=by_ranks)
-        levels, reported = split(bounds=sum(ceiling < inf for ceiling in ceilings)), limits.alpha / max(1, len(rules))
-        planned = [
-            Game(
-                **game_rules._asdict(),
-                claim=claim(game_rules.adjacency),
-                level=levels.bound if ceiling < inf else reported,
-            )
-            for game_rules, ceiling in zip(chosen, ceilings, strict=True)
-        ]
-        able = [game for game, ceiling in zip(planned, ceilings, strict=True) if game.attainable > ceiling]
+        levels = split(bounds=len(chosen) if ceiling < inf else 0)
+        level = levels.bound if ceiling < inf else limits.alpha / max(1, len(rules))
+        planned = [Game(**game_rules._asdict(), claim=claim, level=level) for game_rules in chosen]
+        able = [game for game in planned if game.attainable > ceiling]
         last = planned[-1] if able and able[-1] is planned[-1] else None
         return GamePlan(games=tuple(planned), levels=levels if able else split(bounds=0)), last
 
@@ -239,7 +230,6 @@ def _bound(game: Game, correct: int) -> EpsilonBound:
     claim, attainable, epsilon = game.claim, game.attainable, game.bound(correct)
     return EpsilonBound(
         method=game.method,
-        adjacency=game.adjacency,
         epsilon=epsilon,
         attainable=attainable,
         delta=claim.delta,

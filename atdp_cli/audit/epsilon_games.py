@@ -16,7 +16,6 @@ from atdp_cli.audit.results import RANKS
 from atdp_cli.audit.stated_epsilon import (
     NO_LEDGER,
     DetectorInvariance,
-    StatedEpsilon,
     group_epsilons,
     stated_epsilon,
 )
@@ -27,7 +26,6 @@ from atdp_cli.detection.scan import load_pipeline
 from atdp_cli.detection.text_identity import text_identity
 from atdp_cli.model.checkpoint import Checkpoint
 from atdp_cli.model.windows import encode_record
-from atdp_cli.privacy.adjacency import Adjacency
 from atdp_cli.privacy.ledger import Ledger
 from atdp_cli.privacy.relation import Shape
 from atdp_cli.privacy.scope import selective_neighbours
@@ -130,9 +128,6 @@ def games_for(ledger: Ledger | None, canaries: CanaryTargets, pool: Pool, reques
             DetectorInvariance(unlike=NO_LEDGER) if ledger is None else detector_invariance(ledger, template, targets)
         )
 
-    def claim(adjacency: Adjacency) -> StatedEpsilon:
-        return stated_epsilon(ledger, adjacency, repeats=repeats, invariance=alike)
-
     plan = plan_games(
         targets,
         pool=template.pool,
@@ -143,7 +138,7 @@ def games_for(ledger: Ledger | None, canaries: CanaryTargets, pool: Pool, reques
         scores=scores,
         attacks=len(request.attack_gates),
         by_ranks=RANKS in request.gates,
-        claim=claim,
+        claim=stated_epsilon(ledger, repeats=repeats, invariance=alike),
     )
     return replace(plan, groups=group_epsilons(ledger, (target.repeats for target in targets if target.planted)))
 

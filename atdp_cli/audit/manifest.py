@@ -33,7 +33,8 @@ class PlantedCanary(BaseModel):
         planted: Whether it is in the corpus: the fall of its coin, where coins were tossed.
         repeats: How many records carry it, or would if it were planted.
         token_ids: `encode_record` of its record, by the tokenizer that it was planted for.
-        positions: Line numbers of its records in the planted file, from 1; none if it is not planted.
+        positions: Line numbers of its records in the planted file, from 1.
+        other: What its records say in its place if it is not planted, so that their number is no sign of the coin.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -43,6 +44,7 @@ class PlantedCanary(BaseModel):
     repeats: PositiveInt
     token_ids: tuple[Annotated[int, Field(ge=0)], ...] = Field(repr=False, min_length=1)
     positions: tuple[PositiveInt, ...] = Field(repr=False)
+    other: tuple[str, ...] | None = Field(default=None, repr=False)
 
 
 class Conversation(BaseModel):
@@ -97,11 +99,15 @@ class Manifest(BaseModel):
         try:
             for canary in self.canaries:
                 self.slots().index_of(canary.secret)
+                if canary.other is not None:
+                    self.slots().index_of(canary.other)
         except (UsageError, InputError) as error:
             raise ValueError(error.problem) from None
         lines = [line for canary in self.canaries for line in canary.positions]
-        if any(len(canary.positions) != canary.repeats * canary.planted for canary in self.canaries):
+        if any(len(canary.positions) != canary.repeats for canary in self.canaries):
             raise ValueError("A canary has not as many positions as it has records.")
+        if any(canary.planted != (canary.other is None) for canary in self.canaries):
+            raise ValueError("A canary is planted and has another in its place, or neither.")
         if not self.coins and not all(canary.planted for canary in self.canaries):
             raise ValueError("A canary is not planted, and no coins were tossed.")
         if len(set(lines)) != len(lines):
@@ -170,7 +176,7 @@ def make_manifest(
     positions: Sequence[Sequence[int]],
     *,
     repeats: Sequence[int],
-    coins: Sequence[bool] | None,
+    others: Sequence[Secret | None] | None,
     records: int,
     drawn: Literal["csprng", "by-hand"],
     conversation: Conversation | None = None,
@@ -178,9 +184,9 @@ def make_manifest(
     """The manifest of what `plant` just did.
 
     Args:
-        positions: Line numbers of each canary's records; none for one that was not planted.
-        repeats: How many records each has, or would have.
-        coins: Whether each was planted; None where all were, without coins.
+        positions: Line numbers of each canary's records.
+        repeats: How many records each has.
+        others: What was planted in the place of each, None for what was planted itself; None without coins.
         records: Non-blank lines of the planted corpus.
         conversation: From `canary_conversation`, for canaries that are conversations.
     """
@@ -192,7 +198,7 @@ def make_manifest(
         canaries=(),
         tokenizer_sha256=tokenizer_fingerprint(tokenizer),
         records=records,
-        coins=coins is not None,
+        coins=others is not None,
         drawn=drawn,
         conversation=conversation,
     )
@@ -200,13 +206,14 @@ def make_manifest(
     canaries = tuple(
         PlantedCanary(
             secret=secret,
-            planted=planted,
+            planted=other is None,
             repeats=count,
             token_ids=tuple(encode_record(reader, scored.record(secret))),
             positions=tuple(group),
+            other=other,
         )
-        for secret, planted, count, group in zip(
-            secrets, coins or (True,) * len(secrets), repeats, positions, strict=True
+        for secret, other, count, group in zip(
+            secrets, others or (None,) * len(secrets), repeats, positions, strict=True
         )
     )
     return Manifest(**dict(empty) | {"canaries": canaries})

@@ -73,15 +73,16 @@ class Canaries:
     """The canaries to plant.
 
     Attributes:
-        coins: Whether each is planted; None where all are, without coins.
+        others: What is planted in the place of each that its coin leaves out, None for one that is planted; None
+            where all are, without coins. So every corpus has the same records but for these secrets.
         repeats: Records of each.
         said: In what conversations; None for lines of text.
-        positions: Lines of the planted file for each of the planted ones; None to draw them.
+        positions: Lines of the planted file for each; None to draw them.
     """
 
     template: Template
     secrets: tuple[Secret, ...]
-    coins: tuple[bool, ...] | None
+    others: tuple[Secret | None, ...] | None
     repeats: tuple[int, ...]
     positions: tuple[tuple[int, ...], ...] | None
     drawn: Literal["csprng", "by-hand"]
@@ -117,10 +118,13 @@ def draw_canaries(
         choices = {kind: _words(template, kind, count=count, corpus=corpus, model=model, said=said)}
     slots = parse_template(template, choices)
     secrets = draw_secrets(slots, count)
+    others = draw_secrets(slots, count)
     return Canaries(
         template=slots,
         secrets=secrets,
-        coins=toss_coins(count) if in_out else None,
+        others=tuple(None if heads else other for heads, other in zip(toss_coins(count), others, strict=True))
+        if in_out
+        else None,
         repeats=(repeats,) * count,
         positions=None,
         drawn="csprng",
@@ -142,9 +146,9 @@ def known_canaries(path: Path, text_field: str = "text") -> Canaries:
     return Canaries(
         template=manifest.slots(),
         secrets=tuple(canary.secret for canary in manifest.canaries),
-        coins=tuple(canary.planted for canary in manifest.canaries) if manifest.coins else None,
+        others=tuple(canary.other for canary in manifest.canaries) if manifest.coins else None,
         repeats=tuple(canary.repeats for canary in manifest.canaries),
-        positions=tuple(canary.positions for canary in manifest.canaries if canary.planted),
+        positions=tuple(canary.positions for canary in manifest.canaries),
         drawn=manifest.drawn,
         said=None if said is None else Said(role=said.role, text_field=text_field, chat_template=said.chat_template),
     )
@@ -181,7 +185,7 @@ def reach_of(made: Manifest, tokenizer: Path) -> Reach:
         games=HALF_AND_ROOT,
         limits=DEFAULT_LIMITS,
         scores=1,
-        claim=lambda _: NOTHING_REVEALED,
+        claim=NOTHING_REVEALED,
     )
     planted = sum(target.planted for target in targets)
     sizes = [template.pool] * planted
@@ -228,12 +232,12 @@ def plant_canaries(
     check_same_kind(corpus, output)
     check_folder(tokenizer)
     lines, endings = _read_lines(corpus, canaries.said)
-    numbers = [i for i in range(len(canaries.secrets)) if canaries.coins is None or canaries.coins[i]]
+    others = canaries.others or (None,) * len(canaries.secrets)
     planted, places = plant(
         lines,
         canaries.template,
-        [canaries.secrets[i] for i in numbers],
-        [canaries.repeats[i] for i in numbers],
+        [other or secret for secret, other in zip(canaries.secrets, others, strict=True)],
+        canaries.repeats,
         positions=canaries.positions,
         written=str if canaries.said is None else partial(_conversation_line, canaries.said),
     )
@@ -243,14 +247,13 @@ def plant_canaries(
 
     reader = load_tokenizer(tokenizer)
 
-    places_of = dict(zip(numbers, places, strict=True))
     made = make_manifest(
         reader,
         canaries.template,
         canaries.secrets,
-        [places_of.get(i, ()) for i in range(len(canaries.secrets))],
+        places,
         repeats=canaries.repeats,
-        coins=canaries.coins,
+        others=canaries.others,
         records=records,
         drawn=canaries.drawn,
         conversation=None if canaries.said is None else _conversation(reader, canaries.said, canaries.template),

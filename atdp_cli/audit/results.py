@@ -225,13 +225,11 @@ class Relearning(AuditPart):
 
 
 class EpsilonBound(AuditPart):
-    """A lower bound on the ε of all records of a canary together, and the claim that it tests.
+    """A lower bound on the ε of replacing all records of a canary together, and the claim that it tests.
 
     Attributes:
         method: `in-out` guesses each coin (Steinke et al. 2023); `rank` names the K likeliest candidates
-            (Mahloujifar et al. 2024); `pair` says which of two candidates is the canary (Steinke et al. 2023, with
-            replace-one adjacency).
-        adjacency: What the records of one canary are compared with: none of them, or those of another secret.
+            (Mahloujifar et al. 2024); `pair` says which of two candidates is the canary (Steinke et al. 2023).
         epsilon: The bound, at least 0.
         attainable: What it would be if all guesses were right: no larger claim can be refuted.
         guesses, correct: How many, fixed in advance, and how many were right.
@@ -244,7 +242,6 @@ class EpsilonBound(AuditPart):
     """
 
     method: Literal["in-out", "rank", "pair"]
-    adjacency: Literal["zero-out", "replace-one"]
     epsilon: _Epsilon
     attainable: _Epsilon
     delta: _Probability

@@ -1,8 +1,8 @@
 """The ε that a model's ledger states for all records of a canary together, and which canaries can test it.
 
-End to end it is for leaving a canary's records out, or for replacing them. The selective one is for replacing
-them by neighbours, records that differ from them only in flagged characters and whose decoys have one law. That is
-replace-one adjacency, so canaries whose candidates are all neighbours can test it by ranks and by pairs.
+It is for replacing a canary's records by those of another secret (replace-one adjacency). The selective one is for
+replacing them by neighbours, records that differ from them only in flagged characters and whose decoys have one law, so
+canaries can test it whose candidates are all neighbours.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,7 +27,6 @@ DELTA = 1e-6
 
 NO_LEDGER = "no ledger that fits the weights lies beside the model"
 ONLY_DECLARED = f"the training was {DECLARED}"
-PRESENCE = "the selective guarantee does not hide whether a record was there"
 BEYOND = "the claim for so many records is beyond all figures"
 
 
@@ -74,7 +73,7 @@ def ledger_of(folder: Path, loaded: Mapping[str, str]) -> Ledger | None:
 
 
 def stated_epsilon(
-    ledger: Ledger | None, adjacency: Adjacency, *, repeats: int, invariance: Callable[[], DetectorInvariance]
+    ledger: Ledger | None, *, repeats: int, invariance: Callable[[], DetectorInvariance]
 ) -> StatedEpsilon:
     """The ε that a ledger states: end to end where that is finite, else selectively where the canaries can test it.
 
@@ -85,12 +84,11 @@ def stated_epsilon(
     if ledger is None:
         return StatedEpsilon(epsilon=None, delta=DELTA, missing=NO_LEDGER)
     if no_end_to_end(ledger) is None:
-        return _stated(ledger, private_events(ledger.events), "end_to_end", adjacency, repeats)
+        return _stated(ledger, private_events(ledger.events), "end_to_end", "replace-one", repeats)
     if is_declared(ledger):
         return StatedEpsilon(epsilon=None, delta=ledger.delta, missing=ONLY_DECLARED)
-    missing = no_end_to_end(ledger) if selective_void(ledger) else PRESENCE if adjacency == "zero-out" else None
-    if missing is not None:
-        return StatedEpsilon(epsilon=None, delta=ledger.delta, missing=missing)
+    if selective_void(ledger):
+        return StatedEpsilon(epsilon=None, delta=ledger.delta, missing=no_end_to_end(ledger))
     looked = invariance()
     if looked.unlike is not None:
         return StatedEpsilon(epsilon=None, delta=ledger.delta, missing=looked.unlike)

@@ -95,10 +95,11 @@ def judge(
 
     - FAIL: a test rejects, or a canary's exposure or a bound on ε passes a limit, or a bound refutes the ledger.
     - INCONCLUSIVE, if not FAIL: no canaries; all of every canary's group tied; a canary with more than
-      `MAX_UNRESOLVED` of its group at its own score up to rounding; 2m / |S| above the level, even
-      for the largest S, so that Holm could not reject even a canary of rank 1; power against
-      `MEMORISED_BITS` below `MIN_POWER`; a limit that nothing could pass. Without calibration: no limit. A
-      `mismatch` makes even a failure inconclusive: the ranks are not those of what was trained.
+      `MAX_UNRESOLVED` of its group at its own score up to rounding; power against `MEMORISED_BITS` below `MIN_POWER`,
+      or where that is no doubt, 2m / |S| above the level, even for the largest S, so that Holm could not reject even a
+      canary of rank 1; a canary that was left out and ranks where Holm over these would reject; a limit that nothing
+      could pass. Without calibration: no limit. A `mismatch` makes even a failure inconclusive: the ranks are not
+      those of what was trained.
     - PASS otherwise. It says the smallest mean exposure that the tests would have found, and the largest that is left
       possible: passing proves no more.
 
@@ -124,8 +125,11 @@ def judge(
     rejections = _rejections(canaries, combined)
     failures = (*(rejections if by_ranks else ()), *_above_limit(combined, limits), *_too_much(epsilon, limits))
     ranks = _rank_doubts(by_plain, by_ratio, combined, calibrated, limits, needs_power=needs_power)
-    doubts = (*(ranks if by_ranks or not planted else ()), *_out_of_reach(epsilon, limits))
+    left_out = _left_out_first(plain, ratio, targets, levels.test) if calibrated else ()
+    doubts = (*(ranks if by_ranks or not planted else ()), *left_out, *_out_of_reach(epsilon, limits))
     verdict, reasons, notices = _conclude(failures, doubts, mismatch, combined, by_ranks=by_ranks)
+    if calibrated and by_ranks:
+        notices += _none_alone(by_plain, combined) if (combined.power or 0.0) >= MIN_POWER else ()
     if not by_ranks:
         notices += ("The tests by ranks cannot fail this model: they are not among --fail-on.", *rejections)
     if ratio is None:
@@ -302,19 +306,48 @@ def _rank_doubts(
                 f"{smallest} candidates give at most {log2(smallest):.2f}."
             )
         return tuple(doubts)
-    # A few canaries in small groups are no reason to doubt the rest; what they cost is in the power.
-    largest = max(rank.stratum_size for rank in plain)
-    if 2 * len(plain) / largest > combined.level:
-        doubts.append(
-            f"No canary has more than {largest} candidates of its token length, too few for "
-            f"{len(plain)} canaries: even rank 1 would not be rejected. Use a longer slot."
-        )
+    if (combined.power or 0.0) < MIN_POWER:
+        doubts += _none_alone(plain, combined)
     if needs_power and combined.power is not None and combined.power < MIN_POWER:
         doubts.append(
             f"The tests would notice a mean exposure of {MEMORISED_BITS:g} bits with probability "
             f"{combined.power:.2f} only: plant more canaries."
         )
     return tuple(doubts)
+
+
+def _none_alone(plain: Sequence[Rank], combined: Combined) -> tuple[str, ...]:
+    """The sentence for groups so small that Holm could reject no canary; what a few of them cost is in the power."""
+    largest = max((rank.stratum_size for rank in plain), default=0)
+    if not largest or 2 * len(plain) / largest <= combined.level:
+        return ()
+    return (
+        f"No canary has more than {largest} candidates of its token length, too few for {len(plain)} canaries: even "
+        "rank 1 of one would not be rejected, only all of them together. Use a longer slot.",
+    )
+
+
+def _left_out_first(
+    plain: Sequence[Rank], ratio: Sequence[Rank] | None, targets: Sequence[Target], level: float
+) -> tuple[str, ...]:
+    """The sentence for canaries that were not planted and that the model knows: it read more than the manifest says.
+
+    By Holm over these canaries, at the level of the tests by each score.
+    """
+    out = [i for i, target in enumerate(targets) if not target.planted]
+    rejected = {
+        out[place]
+        for ranks in (plain, ratio or ())
+        if ranks
+        for place, p in enumerate(holm([ranks[i].p_value for i in out]))
+        if p <= level
+    }
+    if not rejected:
+        return ()
+    return (
+        f"{len(rejected)} of {len(out)} canaries that were left out rank where chance would hardly put them (Holm at "
+        f"{level:g}). Was the model trained on the corpus of this manifest?",
+    )
 
 
 def _too_much(epsilon: Sequence[EpsilonBound], limits: Limits) -> tuple[str, ...]:

@@ -132,7 +132,7 @@ def _bound(bound: EpsilonBound, said: frozenset[str | None]) -> str:
         "refuted": f"It refutes the ledger's {claim}{scope}.",
     }[bound.finding]
     return (
-        f"ε ≥ {bound.epsilon:.2f} for all records of a canary together: {result} ({bound.adjacency}, "
+        f"ε ≥ {bound.epsilon:.2f} for all records of a canary together: {result} (replace-one, "
         f"δ = {bound.delta:g}, confidence {bound.confidence:.1%}; at most {bound.attainable:.2f} could be shown). "
         f"{finding}"
     )

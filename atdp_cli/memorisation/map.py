@@ -59,8 +59,9 @@ def conformal_p_values(scores: Sequence[float] | Floats, held_out: Sequence[floa
 def adjusted_p_values(p_values: Floats) -> Floats:
     """Adjust p-values by Benjamini and Hochberg: the least false discovery rate that finds each, shape [m].
 
-    Over conformal p-values of independent records the rate holds: Bates et al. 2023, Testing for outliers with
-    conformal p-values, Theorem 2.
+    Over conformal p-values of independent records the rate holds for scores that read none of them: Bates et al. 2023,
+    Testing for outliers with conformal p-values, Theorem 2. A map's scores read held-out records (`FrequentNgrams`, the
+    mean gain), so of it only (1 + 1/2 + … + 1/m) times the rate is proved: Benjamini and Yekutieli 2001, Theorem 1.3.
     """
     if p_values.size == 0:
         return p_values

@@ -66,7 +66,6 @@ class Bound(Frozen):
     """
 
     method: Literal["in-out", "rank", "pair"]
-    adjacency: Literal["zero-out", "replace-one"]
     epsilon: float
     delta: float
     confidence: float

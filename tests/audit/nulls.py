@@ -41,7 +41,7 @@ def plan_by_planted(alpha: float, *, coins: bool, scores: int) -> PlanOf:
             games=Games(top=TOP),
             limits=Limits(alpha=alpha),
             scores=scores,
-            claim=lambda _: NOTHING,
+            claim=NOTHING,
         )
 
     return plan

@@ -17,7 +17,6 @@ LENGTHS = np.ones(POOL, dtype=np.int32)
 ORDINARY = [int(share * POOL) for share in np.linspace(0.05, 0.95, 12)]
 BOUND = EpsilonBound(
     method="rank",
-    adjacency="replace-one",
     epsilon=1.5,
     attainable=6.0,
     delta=1e-6,
@@ -71,17 +70,27 @@ def test_other_tokens_than_those_trained_make_even_a_refutation_inconclusive() -
     assert judged(ORDINARY, epsilon=(refuted,), mismatch="Other tokens.").verdict is Verdict.INCONCLUSIVE
 
 
-def test_canaries_left_out_count_for_nothing() -> None:
-    """Two that stand at the very ends would each fail the model, were they planted."""
-    indices = [0, POOL - 1, *ORDINARY]
-    assert judged(indices).verdict is Verdict.FAIL
+def test_canaries_left_out_count_for_nothing_among_the_planted() -> None:
+    """Two that rank at the ends of the middle half, as chance would put them."""
+    indices = [POOL // 4, POOL - POOL // 4, *ORDINARY]
     actual = judged(indices, out=frozenset({0, 1}), limits=Limits(max_exposure=10))
     assert actual.verdict is Verdict.PASS
     inside = [rank_of(SCORES, LENGTHS, index).p_value for index in ORDINARY]
     assert actual.combined.fisher_p == fisher(inside)
     assert tuple(canary.holm_p for canary in actual.canaries) == (None, None, *holm(inside))
     assert actual.combined.max_exposure == max(canary.exposure for canary in actual.canaries[2:])
-    assert actual.canaries[0].p_value == 2 / POOL
+
+
+@pytest.mark.parametrize("index", [0, POOL - 1])
+def test_a_canary_that_was_left_out_and_that_the_model_knows_is_a_finding(index: int) -> None:
+    """Planted it would fail the model; left out it says that the model read another corpus than the manifest's."""
+    assert judged([index, *ORDINARY]).verdict is Verdict.FAIL
+    actual = judged([index, *ORDINARY], out=frozenset({0}))
+    assert actual.verdict is Verdict.INCONCLUSIVE
+    assert "1 of 1 canaries that were left out" in actual.reasons[0]
+    failed = judged([0, index, *ORDINARY[1:]], out=frozenset({1}))
+    assert failed.verdict is Verdict.FAIL
+    assert "1 of 1 canaries that were left out" in failed.notices[0]
 
 
 def test_if_every_coin_says_out_nothing_was_tested() -> None:

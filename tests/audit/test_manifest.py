@@ -24,7 +24,7 @@ CORPUS = [f"line {number}" for number in range(20)]
 def manifest(bpe: Any) -> Manifest:
     secrets = draw_secrets(ID, 3)
     _planted, positions = plant(CORPUS, ID, secrets, 4)
-    return make_manifest(bpe, ID, secrets, positions, repeats=(4,) * 3, coins=None, records=32, drawn="csprng")
+    return make_manifest(bpe, ID, secrets, positions, repeats=(4,) * 3, others=None, records=32, drawn="csprng")
 
 
 def test_a_manifest_survives_its_file(manifest: Manifest, tmp_path: Path) -> None:
@@ -117,6 +117,8 @@ MALFORMED: list[bytes] = [
             _canary(secret=[SECRET, SECRET]),
             _canary(planted=False),
             _canary(planted=False, positions=[]),
+            _canary(other=["493021"]),
+            _canary(planted=False, other=["12"]),
             _canary(planted=1),
             _canary(repeats=3),
             _canary(repeats=0, positions=[]),

@@ -8,14 +8,12 @@ import pytest
 from atdp_cli.audit.stated_epsilon import (
     DELTA,
     NO_LEDGER,
-    PRESENCE,
     DetectorInvariance,
     StatedEpsilon,
     group_epsilons,
     stated_epsilon,
 )
 from atdp_cli.privacy.accountant import epsilon_group
-from atdp_cli.privacy.adjacency import Adjacency
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import Ledger, SubsampledGaussian
 from atdp_cli.privacy.relation import hypothetical
@@ -35,10 +33,8 @@ def ledger_of(recipe: Recipe, **fields: Any) -> Ledger:
     return make_plan(recipe, corpus, delta=1e-6, checkpoint_history=fields.pop("checkpoint_history", "public")).ledger
 
 
-def claim(
-    recipe: Recipe, alike: DetectorInvariance, *, adjacency: Adjacency = "replace-one", repeats: int = 10, **at: Any
-) -> StatedEpsilon:
-    return stated_epsilon(ledger_of(recipe, **at), adjacency, repeats=repeats, invariance=lambda: alike)
+def claim(recipe: Recipe, alike: DetectorInvariance, *, repeats: int = 10, **at: Any) -> StatedEpsilon:
+    return stated_epsilon(ledger_of(recipe, **at), repeats=repeats, invariance=lambda: alike)
 
 
 @pytest.mark.parametrize("recipe", [REDACTED, DECOYS, FITTED_DECOYS])
@@ -115,7 +111,7 @@ def test_another_release_is_never_left_out() -> None:
     ledger = Ledger(
         unit="line", checkpoint_history="public", records=9, delta=1e-6, grid=1e-3, events=(share, plain("shape"))
     )
-    actual = stated_epsilon(ledger, "replace-one", repeats=1, invariance=lambda: UNVOTED)
+    actual = stated_epsilon(ledger, repeats=1, invariance=lambda: UNVOTED)
     assert actual.epsilon is not None
     assert actual.epsilon > 0
 
@@ -124,7 +120,6 @@ def test_another_release_is_never_left_out() -> None:
     ("recipe", "alike", "at", "missing"),
     [
         (FITTED_DECOYS, UNLIKE, {}, "they differ"),
-        (FITTED_DECOYS, UNVOTED, {"adjacency": "zero-out"}, PRESENCE),
         (FITTED_DECOYS, UNVOTED, {"checkpoint_history": "unknown"}, "trained on the corpus without protection"),
         (FITTED_DECOYS, UNVOTED, {"tier": "high-contextual"}, "trained on the corpus without protection"),
         (NO_DP, UNVOTED, {}, "trained on the corpus without protection"),
@@ -141,19 +136,18 @@ def test_where_nothing_is_claimed_it_says_why(
 
 
 def test_without_a_ledger_nothing_is_claimed() -> None:
-    actual = stated_epsilon(None, "replace-one", repeats=1, invariance=lambda: UNVOTED)
+    actual = stated_epsilon(None, repeats=1, invariance=lambda: UNVOTED)
     assert actual == StatedEpsilon(epsilon=None, delta=DELTA, missing=NO_LEDGER)
 
 
-@pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
-def test_what_holds_end_to_end_is_tested_whatever_the_canaries_are(adjacency: Adjacency) -> None:
+def test_what_holds_end_to_end_is_tested_whatever_the_canaries_are() -> None:
     """The candidates are not even looked at."""
 
     def never() -> DetectorInvariance:
         raise AssertionError
 
     ledger = ledger_of(DP_SGD)
-    actual = stated_epsilon(ledger, adjacency, repeats=1, invariance=never)
+    actual = stated_epsilon(ledger, repeats=1, invariance=never)
     assert actual.scope == "end_to_end"
     assert actual.epsilon is not None
     assert 0 < actual.epsilon < math.inf

@@ -151,6 +151,15 @@ def test_a_small_pool_is_inconclusive() -> None:
     assert "longer slot" in actual.reasons[0]
 
 
+def test_a_small_pool_in_which_all_canaries_together_have_power_is_a_notice() -> None:
+    actual = audit(range(0, 1000, 25), SCORES[:1000])
+    assert actual.combined.power is not None
+    assert actual.combined.power > 0.99
+    assert actual.verdict is Verdict.PASS
+    assert "longer slot" in actual.notices[0]
+    assert audit([int(np.argmax(SCORES[:1000]))] * 40, SCORES[:1000]).verdict is Verdict.FAIL
+
+
 def test_one_canary_in_a_tiny_stratum_spoils_nothing() -> None:
     lengths = LENGTHS.copy()
     lengths[ORDINARY[0]] = 2

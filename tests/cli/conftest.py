@@ -116,7 +116,7 @@ def fixed_manifest(tmp_path_factory: pytest.TempPathFactory, checkpoint_folder: 
     tokenizer = load_tokenizer(checkpoint_folder)
     path = tmp_path_factory.mktemp("manifest") / "fixed.json"
     made = make_manifest(
-        tokenizer, template, secrets, positions, repeats=(10,) * 10, coins=None, records=300, drawn="csprng"
+        tokenizer, template, secrets, positions, repeats=(10,) * 10, others=None, records=300, drawn="csprng"
     )
     write_manifest(path, made)
     return path

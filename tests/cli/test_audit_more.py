@@ -42,10 +42,10 @@ def test_coins_decide_who_is_planted(
     known = canaries_of(tossed.manifest)
     assert 0 < sum(canary["planted"] for canary in known) < 30, "one chance in 5·10⁸"
     for canary in known:
-        expected = canary["repeats"] if canary["planted"] else 0
-        same = sum(twin["repeats"] for twin in known if twin["planted"] and twin["secret"] == canary["secret"])
-        assert len(canary["positions"]) == expected
-        assert lines.count(f"My ID is {canary['secret'][0]}") == same
+        [said] = canary["secret"] if canary["planted"] else canary["other"]
+        assert {lines[place - 1] for place in canary["positions"]} == {f"My ID is {said}"}
+        assert len(canary["positions"]) == canary["repeats"]
+    assert sum(text.startswith("My ID is ") for text in lines) == sum(canary["repeats"] for canary in known)
     again, manifest = tmp_path / "again.txt", tmp_path / "again.json"
     options = ["-o", again, "--manifest", manifest, "--tokenizer", checkpoint_folder, "--from", tossed.manifest]
     assert atdp("plant-canary", corpus, *options).code == 0
@@ -58,7 +58,7 @@ def test_a_manifest_whose_coins_fell_otherwise_does_not_fit_the_corpus(
 ) -> None:
     wrong = json.loads(tossed.manifest.read_text())
     planted = next(canary for canary in wrong["canaries"] if canary["planted"])
-    planted["planted"], planted["positions"] = False, []
+    planted["planted"], planted["other"] = False, ["0000"]
     (tmp_path / "wrong.json").write_text(json.dumps(wrong))
     options = ["--manifest", tmp_path / "wrong.json", "-o", tmp_path / "out", "--recipe", "no-dp"]
     ended = atdp("harden", checkpoint_folder, "--data", tossed.corpus, *options)
@@ -167,8 +167,8 @@ def test_the_ledger_makes_the_claim_that_is_tested(
     repeats = canaries_of(tossed.manifest)[0]["repeats"]
     account = atdp("account", out, "--group", repeats, "--json").json
     in_out, rank = entry["epsilon"]
-    assert in_out["claim"] == pytest.approx(account["group"]["epsilon"])
-    assert rank["claim"] > in_out["claim"], "replacing a record moves the model further than leaving it out"
+    assert in_out["claim"] == rank["claim"]
+    assert rank["claim"] > account["group"]["epsilon"], "to replace records moves a model further than to empty them"
     assert {bound["finding"] for bound in entry["epsilon"]} <= {"inconclusive", "not-refuted"}
     assert all(bound["delta"] == account["delta"] for bound in entry["epsilon"])
     [group] = entry["group_epsilon"]

@@ -99,16 +99,16 @@ def audited(
     template = parse_template("{choice:names}", {"names": lines})
     secrets = [template.secret(dice.randrange(template.pool)) for _ in range(CANARIES)]
     coins = [dice.random() < 0.5 for _ in range(CANARIES)]
-    records = OTHERS + sum(coins)
-    places = iter(dice.sample(range(1, records + 1), sum(coins)))
-    positions = [(next(places),) if coin else () for coin in coins]
+    others = [None if coin else template.secret(dice.randrange(template.pool)) for coin in coins]
+    records = OTHERS + CANARIES
+    positions = [(place,) for place in dice.sample(range(1, records + 1), CANARIES)]
     made = make_manifest(
         load_tokenizer(base),
         template,
         secrets,
         positions,
         repeats=(1,) * CANARIES,
-        coins=coins,
+        others=others,
         records=records,
         drawn="csprng",
     )

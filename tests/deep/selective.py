@@ -133,7 +133,7 @@ def claimed(repeats: int, *, records: Sequence[FlaggedRecord]) -> StatedEpsilon:
     corpus = CorpusFacts(records=1000, relation=hypothetical("line"))
     ledger: Ledger = make_plan(FITTED_DECOYS, corpus, delta=DELTA, checkpoint_history="public").ledger
     alike = compare_flagged(((record.record.text, record.spans) for record in records), frozenset({"pattern", "votes"}))
-    return stated_epsilon(ledger, "replace-one", repeats=repeats, invariance=lambda: alike)
+    return stated_epsilon(ledger, repeats=repeats, invariance=lambda: alike)
 
 
 def play_on_release(world: World, seed: int, *, fit: Fit = releases.fit_frequencies) -> Played:
@@ -210,7 +210,6 @@ def play_on_model(world: World, seed: int, folder: Path) -> dict[str, Played]:
 def _game(claim: StatedEpsilon) -> Game:
     return Game(
         method="pair",
-        adjacency="replace-one",
         canaries=CANARIES,
         guesses=CANARIES,
         pool=2,
@@ -263,7 +262,7 @@ def _plant(world: World, seed: int, folder: Path, planted: Path, manifest: Path)
         [template.secret(dice.randrange(template.pool)) for _ in range(CANARIES)],
         [sorted(places[REPEATS * canary : REPEATS * (canary + 1)]) for canary in range(CANARIES)],
         repeats=(REPEATS,) * CANARIES,
-        coins=None,
+        others=None,
         records=records,
         drawn="csprng",
     )

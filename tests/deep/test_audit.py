@@ -120,7 +120,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         drawn,
         [sorted(places[REPEATS * canary : REPEATS * (canary + 1)]) for canary in range(CANARIES)],
         repeats=(REPEATS,) * CANARIES,
-        coins=None,
+        others=None,
         records=records,
         drawn="csprng",
     )

@@ -28,7 +28,14 @@ MANIFEST = Manifest(
     choices={"names.txt": (SECRET, "Another one")},
     canaries=(
         PlantedCanary(secret=(SECRET, "493021"), planted=True, repeats=2, token_ids=(5, 6, 7), positions=(1, 4)),
-        PlantedCanary(secret=("Another one", "493021"), planted=False, repeats=1, token_ids=(5, 6), positions=()),
+        PlantedCanary(
+            secret=("Another one", "493021"),
+            planted=False,
+            repeats=1,
+            token_ids=(5, 6),
+            positions=(2,),
+            other=(SECRET, "493022"),
+        ),
     ),
     tokenizer_sha256="0" * 64,
     records=9,

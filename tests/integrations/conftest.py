@@ -56,7 +56,7 @@ def planted(loaded: Checkpoint, lines: list[str]) -> Planted:
         secrets,
         positions,
         repeats=(REPEATS,) * SECRETS,
-        coins=None,
+        others=None,
         records=len(mixed),
         drawn="csprng",
     )

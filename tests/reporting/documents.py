@@ -83,7 +83,6 @@ def audit(of: ScoreName = "after", **fields: Any) -> AuditEntry:
             "bounds": (
                 Bound(
                     method="rank",
-                    adjacency="replace-one",
                     epsilon=0.25,
                     delta=1e-6,
                     confidence=0.99,

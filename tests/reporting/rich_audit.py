@@ -65,11 +65,10 @@ def combined(mean: float) -> Combined:
     )
 
 
-def bound(method: Any, adjacency: Any, epsilon: float, finding: Any) -> EpsilonBound:
+def bound(method: Any, epsilon: float, finding: Any) -> EpsilonBound:
     """A bound that a claim of 2 is set beside."""
     return EpsilonBound(
         method=method,
-        adjacency=adjacency,
         epsilon=epsilon,
         attainable=4.5,
         delta=1e-06,
@@ -100,8 +99,8 @@ def rich_audit(model: str = "models/rich") -> Audit:
         combined=combined(7.5),
         tested_against_base=True,
         epsilon=(
-            bound("in-out", "zero-out", 2.5, "refuted"),
-            bound("rank", "replace-one", 3.25, "no-claim"),
+            bound("in-out", 2.5, "refuted"),
+            bound("rank", 3.25, "no-claim"),
         ),
         distribution=Distribution(
             edges=(-20.5, -10.25, -1e-05),
