@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from atdp_cli.detection.redact import RedactRequest, redact
     from atdp_cli.detection.results import DetectionSummary, RedactionSummary
     from atdp_cli.detection.run import DetectRequest, detect
+    from atdp_cli.hardening.measure import compare
     from atdp_cli.hardening.request import HardenRequest
     from atdp_cli.hardening.run import harden, plan
     from atdp_cli.hardening.summary import HardenPlan, HardenSummary
@@ -61,6 +62,7 @@ _HOMES = {
     "account": "accounting.run",
     "audit_canary": "audit.run",
     "audit_corpus": "memorisation.run",
+    "compare": "hardening.measure",
     "decoy": "decoys.request",
     "detect": "detection.run",
     "harden": "hardening.run",
@@ -109,6 +111,7 @@ __all__ = [
     "account",
     "audit_canary",
     "audit_corpus",
+    "compare",
     "decoy",
     "detect",
     "events",

@@ -70,7 +70,7 @@ SCREENS: dict[str, tuple[str, ...]] = {
         "audit-corpus model --data corpus.txt --harden-split --reference base --set run.store=none",
         "audit-corpus model --data corpus.txt --harden-split --set run.store=none --max-memorised 0",
     ),
-    "report": ("report reports/out", "report reports/out.private", "report reports/out --compare reports/other"),
+    "report": ("report reports/out", "report reports/out.private"),
     "errors": (
         "report absent",
         f"{AUDIT} --max-exposure 0.001",

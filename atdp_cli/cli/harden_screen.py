@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from atdp_cli.hardening.summary import HardenPlan, HardenSummary
     from atdp_cli.reporting.document import StageEntry
-    from atdp_cli.reporting.entries import BeforeAfter, RanksBeforeAfter
+    from atdp_cli.reporting.entries import RanksBeforeAfter, UsefulnessEntry
 
 
 def show_plan(plan: "HardenPlan", console: "Console") -> None:
@@ -84,12 +84,16 @@ def show_result(result: "HardenSummary", console: "Console") -> None:
     from rich.table import Table
 
     from atdp_cli.reporting.document import HTML_FILE
+    from atdp_cli.reporting.entries import MEASURED
 
     table = Table("held-out perplexity", "all", "sensitive", "other", title="Result", title_justify="left")
-    _add_perplexity(table, result.perplexity, "")
-    if result.decoyed_perplexity is not None:
-        _add_perplexity(table, result.decoyed_perplexity, ", with decoys")
+    entries = [("its start", result.perplexity.before), ("this model", result.perplexity.after)]
+    entries += [(f"{MEASURED[entry.of]}, with decoys", entry.perplexity) for entry in result.usefulness]
+    for name, entry in entries:
+        table.add_row(name, figure(entry.all), figure(entry.sensitive), figure(entry.other))
     console.print(table)
+    if result.usefulness:
+        console.print(usefulness_table(result.usefulness))
     if result.value_ranks is not None:
         console.print(_ranks(result.value_ranks))
     if result.ended_early is not None:
@@ -104,10 +108,19 @@ def show_result(result: "HardenSummary", console: "Console") -> None:
         )
 
 
-def _add_perplexity(table: "Table", perplexity: "BeforeAfter", what: str) -> None:
-    for name, entry in (("before", perplexity.before), ("after", perplexity.after)):
-        values = (entry.all, entry.sensitive, entry.other)
-        table.add_row(f"{name}{what}", *map(figure, values))
+def usefulness_table(usefulness: "Sequence[UsefulnessEntry]") -> "Table":
+    """A table of how often models say a value again that stands in a record before."""
+    from rich.table import Table
+
+    from atdp_cli.reporting.entries import MEASURED
+
+    title = "Repeated values of held-out records with decoys"
+    table = Table("", "said right", "of", "95 %", "tokens right", title=title, title_justify="left")
+    for entry in usefulness:
+        within = "too few to tell" if entry.within is None else "–".join(f"{share:.0%}" for share in entry.within)
+        tokens = f"{entry.right / entry.tokens:.0%}" if entry.tokens else "–"
+        table.add_row(MEASURED.get(entry.of, entry.of), f"{entry.whole:,}", f"{entry.values:,}", within, tokens)
+    return table
 
 
 def _ranks(ranks: "RanksBeforeAfter") -> "Table":

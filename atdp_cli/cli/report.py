@@ -18,7 +18,7 @@ from atdp_cli.reporting.request import ReportRequest, report
 from atdp_cli.settings import OUTPUT, Option, Options, named_paths
 
 if TYPE_CHECKING:
-    from atdp_cli.reporting.compare import Report
+    from atdp_cli.reporting.document import Report
 
 
 DIFFERENT = 1
@@ -40,13 +40,10 @@ class HtmlOptions(Options):
 
 
 class ReportCommandOptions(Options):
-    """The form of the report, a comparison, and the file to write."""
+    """The form of the report, and the file to write."""
 
     markdown: Annotated[bool, Option(OUTPUT)] = False
     """As the model card."""
-
-    compare: Annotated[Path | None, Option(metavar="OUT2")] = None
-    """Show another run's report beside this one."""
 
     verify: Annotated[bool, Option()] = False
     """Compare OUT's reports with its ledger, its files and, with --audit, the audits. Write nothing."""
@@ -67,7 +64,7 @@ def report_command(
     Without an option it is for the terminal. Exit codes: 0 done; 1 with --verify, a difference; 2 usage or unreadable
     input; 3 not completed.
     """
-    folder, compare = request.folder, options.compare
+    folder = request.folder
     output = None if options.output == STANDARD_OUTPUT else options.output
     form = _form(
         {
@@ -77,9 +74,9 @@ def report_command(
         }
     )
     check_apart(*named_paths(request, options))
-    _check(form, compare, output, force=replacing.force)
+    _check(form, output, force=replacing.force)
     if options.verify:
-        shown = (form, compare, request.map, request.name)
+        shown = (form, request.map, request.name)
         _verify(folder, request.audit, showing=any(option is not None for option in shown))
         return
     read = report(request)
@@ -90,11 +87,12 @@ def report_command(
     ):
         if given is not None:
             stderr_console().print(says, soft_wrap=True)
-    other = None if compare is None else report(ReportRequest(folder=compare))
     if form is None:
-        _show(read, other)
+        from atdp_cli.cli.report_screen import show_report
+
+        show_report(read, stdout_console())
         return
-    text = _text(read, other, form)
+    text = _text(read, form)
     if output is not None:
         with atomic_write(output, replace=replacing.force) as stream:
             stream.write(text.encode())
@@ -109,7 +107,7 @@ def _verify(folder: Path, audit: Path | None, *, showing: bool) -> None:
     if showing:
         raise UsageError(
             "--verify shows and changes no report.",
-            "Leave out --html, --json, --markdown, --compare, --map and --name.",
+            "Leave out --html, --json, --markdown, --map and --name.",
         )
     from atdp_cli.cli.report_screen import show_verification
     from atdp_cli.reporting.verify import verify
@@ -120,9 +118,7 @@ def _verify(folder: Path, audit: Path | None, *, showing: bool) -> None:
         raise typer.Exit(DIFFERENT)
 
 
-def _check(form: ReportFormat | None, compare: Path | None, output: Path | None, *, force: bool) -> None:
-    if compare is not None and form in (ReportFormat.JSON, ReportFormat.MARKDOWN):
-        raise UsageError(f"A comparison is not written by --{form}.", "Use --html, or read it on the terminal.")
+def _check(form: ReportFormat | None, output: Path | None, *, force: bool) -> None:
     if output is None:
         return
     if form is None:
@@ -138,24 +134,15 @@ def _form(given: dict[ReportFormat, bool]) -> ReportFormat | None:
     return forms[0] if forms else None
 
 
-def _show(read: "Report", other: "Report | None") -> None:
-    from atdp_cli.cli.report_screen import show_comparison, show_report
-
-    if other is None:
-        show_report(read, stdout_console())
-    else:
-        show_comparison(read, other, stdout_console())
-
-
-def _text(read: "Report", other: "Report | None", form: ReportFormat) -> str:
+def _text(read: "Report", form: ReportFormat) -> str:
     from atdp_cli.reporting.card import render_card
-    from atdp_cli.reporting.compare import public_of, render_comparison
+    from atdp_cli.reporting.document import public_of
     from atdp_cli.reporting.html import render_html
     from atdp_cli.reporting.write import as_json
 
     match form:
         case ReportFormat.HTML:
-            return render_html(read) if other is None else render_comparison(read, other)
+            return render_html(read)
         case ReportFormat.JSON:
             return as_json(read)
         case ReportFormat.MARKDOWN:

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from atdp_cli.cli.harden_screen import usefulness_table
 from atdp_cli.privacy.wording import SCOPES
 from atdp_cli.reporting.audit_entry import AuditEntry
-from atdp_cli.reporting.compare import compare, public_of
-from atdp_cli.reporting.document import PrivateReport, PublicReport, ReleaseVerdict
-from atdp_cli.reporting.entries import PerplexityEntry
+from atdp_cli.reporting.document import PrivateReport, PublicReport, ReleaseVerdict, public_of
+from atdp_cli.reporting.entries import MEASURED, PerplexityEntry
 from atdp_cli.reporting.html import VERDICTS, render_value
 from atdp_cli.reporting.stage_facts import stated_guarantees
 from atdp_cli.reporting.wording import model_title
@@ -16,7 +16,7 @@ from atdp_cli.reporting.wording import model_title
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from atdp_cli.reporting.compare import Report
+    from atdp_cli.reporting.document import Report
     from atdp_cli.reporting.verify import Mismatch
 
 
@@ -58,19 +58,6 @@ def _show_face(public: PublicReport, release: ReleaseVerdict | None, console: "C
     if release is not None:
         console.print(f"{VERDICTS[release.verdict]}. {release.reason}", style="bold")
         console.print()
-
-
-def show_comparison(left: "Report", right: "Report", console: "Console") -> None:
-    """Print two reports side by side; what differs is marked and bold."""
-    from rich.table import Table
-
-    table = Table("", "what", "first", "second")
-    for column in table.columns[2:]:
-        column.ratio, column.overflow = 1, "fold"
-    for line in compare(left, right):
-        mark, style = ("≠", "bold") if line.differs else ("", None)
-        table.add_row(mark, line.label, line.left, line.right, style=style)
-    console.print(table)
 
 
 def show_verification(folder: Path, differences: "Sequence[Mismatch]", console: "Console") -> None:
@@ -166,9 +153,8 @@ def _within(value: float | None, interval: tuple[float, float] | None) -> str:
 
 def _perplexities(report: PrivateReport) -> Iterator[tuple[str, PerplexityEntry]]:
     yield from report.perplexity
-    if report.decoyed_perplexity is not None:
-        for name, entry in report.decoyed_perplexity:
-            yield f"{name}, with decoys", entry
+    for entry in report.usefulness:
+        yield f"{MEASURED[entry.of]}, with decoys", entry.perplexity
 
 
 def _show_private(report: PrivateReport, console: "Console") -> None:
@@ -177,6 +163,8 @@ def _show_private(report: PrivateReport, console: "Console") -> None:
         for name, perplexity in _perplexities(report)
     ]
     _print(console, "Private: held-out perplexity", ("", "all", "sensitive", "other"), rows)
+    if report.usefulness:
+        console.print(usefulness_table(report.usefulness))
     if report.value_ranks is not None:
         ranks = [
             (name, *(render_value(value, "fixed") for value in (entry.training, entry.held_out, entry.p_value)))

@@ -19,7 +19,7 @@ from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import ChoiceWarning, Notify, ReviewQueued, ignore
 from atdp_cli.files.atomic_write import real_path
 from atdp_cli.hardening.encode import Encoding, Windows, encode, flag, flag_corpus
-from atdp_cli.hardening.measure import Yardstick, mark_sentence, pick_ranked
+from atdp_cli.hardening.measure import Yardstick, make_yardstick, mark_sentence, pick_ranked, without_decoys
 from atdp_cli.hardening.model import LoadedModel, reads_one_text
 from atdp_cli.hardening.plan import Planned
 from atdp_cli.hardening.request import SettledRequest
@@ -28,7 +28,7 @@ from atdp_cli.model.chat import chat_template_for
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.windows import Window, check_alignment
 from atdp_cli.privacy.rng import KeyStream
-from atdp_cli.replacement.decoys import WITHOUT, Choose, integer_draws, public_draws, uniformly
+from atdp_cli.replacement.decoys import Choose, integer_draws, uniformly
 from atdp_cli.replacement.equality import DecoyEquality
 from atdp_cli.reporting.document import MADE_UP_SENTENCE
 from atdp_cli.training.parallel.collectives import main_process_first
@@ -105,13 +105,10 @@ def prepare_data(planned: Planned, loaded: LoadedModel, stream: KeyStream, notif
     choose = uniformly(integer_draws(stream))
     training = {text: encode(trained, text, encoding, choose) for text in sorted(texts)}
     held_out_records = tuple(record for place, record in enumerate(flagged) if place in split.held_out)
-    yardstick = Yardstick(
-        held_out=_held_out(held_out_records, encoding),
-        decoyed=_held_out_with_decoys(held_out_records, encoding),
-        ranked=pick_ranked(planned.plan, planned.manifest, trained, held_out_records, encoding)
-        if TextVariant.DECOY in texts and with_sentence
-        else None,
-    )
+    ranked = None
+    if TextVariant.DECOY in texts and with_sentence:
+        ranked = pick_ranked(planned.plan, planned.manifest, trained, held_out_records, encoding)
+    yardstick = make_yardstick(held_out_records, encoding, ranked)
     planted = None
     if planned.manifest is not None:
         # Where only decoys or placeholders are read the corpus must still be the one that was planted.
@@ -135,13 +132,6 @@ def training_records(records: Sequence[T], split: Split) -> tuple[T, ...]:
     return tuple(record for position, record in enumerate(records) if position not in split.held_out)
 
 
-def _held_out(records: Sequence[FlaggedRecord], encoding: Encoding) -> list[Window]:
-    windows = [window for windows in encode(records, TextVariant.RAW, encoding) for window in windows]
-    if not any(window.targets.any() for window in windows):
-        raise InputError("No held-out record has a token to predict.", "Give another --eval-data, or more records.")
-    return windows
-
-
 def _encoding(planned: Planned, checkpoint: Checkpoint) -> Encoding:
     """The encoding of this run's records."""
     config, request = checkpoint.model.config, planned.request
@@ -161,20 +151,9 @@ def _encoding(planned: Planned, checkpoint: Checkpoint) -> Encoding:
     )
 
 
-def _held_out_with_decoys(records: Sequence[FlaggedRecord], encoding: Encoding) -> list[Window]:
-    if _without_decoys(records):
-        return []
-    choose = uniformly(public_draws("held-out decoys"))
-    return [window for windows in encode(records, TextVariant.DECOY, encoding, choose) for window in windows]
-
-
-def _without_decoys(records: Sequence[FlaggedRecord]) -> list[str]:
-    return sorted({span.label for record in records for span in record.spans} & WITHOUT)
-
-
 def _check_decoys(records: Sequence[FlaggedRecord]) -> None:
     """A file of spans may come from any tier."""
-    if contextual := _without_decoys(records):
+    if contextual := without_decoys(records):
         raise InputError(
             f"The spans hold words of a contextual tier ({', '.join(contextual)}), and decoys stand for entities.",
             "Write them again by atdp detect --tier high-entity.",

@@ -4,18 +4,21 @@ The sentence is the same for every model, so that it reveals nothing of a corpus
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from math import log
+from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import PreTrainedModel
 
 from atdp_cli.audit.manifest import Manifest
-from atdp_cli.corpus.record import Record
-from atdp_cli.corpus.spans import FlaggedRecord
+from atdp_cli.corpus.record import Record, read_records
+from atdp_cli.corpus.spans import FlaggedRecord, Tier
 from atdp_cli.detection.detect import detect_records
 from atdp_cli.detection.detector import Detector
+from atdp_cli.detection.scan import load_pipeline
+from atdp_cli.errors import AtdpError, InputError
 from atdp_cli.hardening.encode import Encoding, Windows, encode, flag
 from atdp_cli.memorisation.ranks import (
     FlaggedValue,
@@ -26,15 +29,15 @@ from atdp_cli.memorisation.ranks import (
     tokenise_values,
     value_ranks,
 )
-from atdp_cli.model.chat import as_read
-from atdp_cli.model.checkpoint import Checkpoint, context_length
+from atdp_cli.model.chat import as_read, load_chat_template
+from atdp_cli.model.checkpoint import Checkpoint, context_length, load_checkpoint
 from atdp_cli.model.forward import pad
-from atdp_cli.model.perplexity import perplexity, token_losses
+from atdp_cli.model.perplexity import RepeatedValues, perplexity, repeated_values, token_losses
 from atdp_cli.model.windows import Window
 from atdp_cli.privacy.ledger import unprotected_past
-from atdp_cli.replacement.decoys import public_draws, uniformly
+from atdp_cli.replacement.decoys import WITHOUT, public_draws, uniformly
 from atdp_cli.reporting.document import TokenEntry
-from atdp_cli.reporting.entries import PerplexityEntry, RanksEntry
+from atdp_cli.reporting.entries import PerplexityEntry, RanksEntry, UsefulnessEntry
 from atdp_cli.reporting.from_ledger import as_entry
 from atdp_cli.training.plan import Plan
 from atdp_cli.training.recipe import TextVariant
@@ -124,13 +127,41 @@ class Yardstick:
     ranked: RankedValues | None
 
 
+def make_yardstick(records: Sequence[FlaggedRecord], encoding: Encoding, ranked: RankedValues | None) -> Yardstick:
+    """The yardstick of some held-out records.
+
+    Raises:
+        InputError: None has a token to predict.
+    """
+    held_out = [window for windows in encode(records, TextVariant.RAW, encoding) for window in windows]
+    if not any(window.targets.any() for window in held_out):
+        raise InputError("No held-out record has a token to predict.", "Give another --eval-data, or more records.")
+    choose = uniformly(public_draws("held-out decoys"))
+    decoyed = () if without_decoys(records) else encode(records, TextVariant.DECOY, encoding, choose)
+    return Yardstick(held_out=held_out, decoyed=[window for windows in decoyed for window in windows], ranked=ranked)
+
+
+def without_decoys(records: Sequence[FlaggedRecord]) -> list[str]:
+    """The labels of spans that have no decoys."""
+    return sorted({span.label for record in records for span in record.spans} & WITHOUT)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A model's figures on a yardstick: perplexities of held-out records, raw and with decoys, and ranks of values."""
+    """A model's figures on a yardstick: perplexities of held-out records, raw and with decoys, ranks of values, and how
+    repeated values of the decoyed records are continued.
+    """
 
     raw: PerplexityEntry
     decoyed: PerplexityEntry | None
     ranks: RanksEntry | None
+    repeated: RepeatedValues | None = None
+
+    def usefulness(self, of: str) -> Iterator[UsefulnessEntry]:
+        """What the model can do, as the report has it; nothing without decoys."""
+        if self.repeated is not None and self.decoyed is not None:
+            repeated = asdict(self.repeated)
+            yield UsefulnessEntry(of=of, perplexity=self.decoyed, raw=self.raw, **repeated)
 
 
 def measure(checkpoint: Checkpoint, on: Yardstick) -> Measured:
@@ -143,7 +174,68 @@ def measure(checkpoint: Checkpoint, on: Yardstick) -> Measured:
         raw=as_entry(PerplexityEntry, perplexity(model, on.held_out)),
         decoyed=as_entry(PerplexityEntry, perplexity(model, on.decoyed)) if on.decoyed else None,
         ranks=ranks,
+        repeated=repeated_values(model, checkpoint.tokenizer, on.decoyed) if on.decoyed else None,
     )
+
+
+def measure_given(folder: Path | None, start: Checkpoint, on: Yardstick) -> Measured | None:
+    """Measure MODEL where the run starts from another; None where it does not, or MODEL reads other tokens or fails."""
+    if folder is None:
+        return None
+    try:
+        given = load_checkpoint(folder, str(start.model.device))
+    except AtdpError:  # nothing but its figures is asked of it
+        return None
+    same_tokens = given.tokenizer_sha256 == start.tokenizer_sha256
+    return measure(given, replace(on, ranked=None)) if same_tokens else None
+
+
+MOST_WINDOWS = 8
+"""Of a record; what is longer is left out."""
+
+
+def compare(
+    models: Sequence[Path | str],
+    eval_data: Path | str,
+    *,
+    text_field: str = "text",
+    privacy_unit: str = "line",
+    device: str = "auto",
+) -> tuple[UsefulnessEntry, ...]:
+    """Compare models by records that none of them read, with fresh values in place of what the detector flags.
+
+    Equal values of a record are equal in its fresh ones, which are the same for every model and call. How often does a
+    model say a value again that the record has before, and what is its perplexity?
+
+        [base, mine, hardened] = compare(["base", "mine", "mine-hardened"], "heldout.jsonl", text_field="messages")
+
+    Args:
+        models: Folders as `harden` and `audit_canary` take them.
+        eval_data: A corpus file.
+        text_field, privacy_unit, device: As for `harden`.
+
+    Returns:
+        An entry for each model, in order; none where the text has nothing that decoys stand for.
+
+    Raises:
+        InputError: A model or the file cannot be read, or no record has a token to predict.
+    """
+    records = list(read_records(Path(eval_data), unit=privacy_unit, text_field=text_field))
+    flagged = flag(detect_records(records, pipeline=load_pipeline()), None, Tier.LOW_ENTITY)
+    talks = any(record.turns for record in records)
+    entries: list[UsefulnessEntry] = []
+    for folder in models:
+        checkpoint = load_checkpoint(Path(folder), device, audited=True)
+        config = checkpoint.model.config
+        encoding = Encoding(
+            tokenizer=checkpoint.tokenizer,
+            context=context_length(checkpoint.model),
+            windows=MOST_WINDOWS,
+            start=config.decoder_start_token_id if config.is_encoder_decoder else None,
+            chat=load_chat_template(checkpoint.tokenizer, None) if talks else None,
+        )
+        entries += measure(checkpoint, make_yardstick(flagged, encoding, None)).usefulness(str(folder))
+    return tuple(entries)
 
 
 @dataclass(frozen=True, kw_only=True)

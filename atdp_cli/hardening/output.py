@@ -9,7 +9,7 @@ from atdp_cli.detection.span_file import spans_line
 from atdp_cli.errors import ConformanceError, DivergedError, InputError, RunError
 from atdp_cli.files.documents import software, timestamp
 from atdp_cli.hardening.budget import EpsilonLimits
-from atdp_cli.hardening.measure import measure
+from atdp_cli.hardening.measure import measure, measure_given
 from atdp_cli.hardening.plan import Planned
 from atdp_cli.hardening.recipes import trained_recipe
 from atdp_cli.hardening.report import TrainedRun, private_report, public_report
@@ -90,6 +90,7 @@ def write_output(
     _check_finite([result.perplexities[-1].all for result in results if result.perplexities][-1:])
     written = _save(request, trained.checkpoint, work.model)
     measured = measure(written, trained.data.yardstick)
+    given = measure_given(request.asked, written, trained.data.yardstick)
     after = measured.raw.all
     _check_finite([math.nan if after is None else after])
     ledger = seal_ledger(plan, results, work, written.seal)
@@ -98,7 +99,7 @@ def write_output(
         planned, trained, ledger, written, work.model, ended_early=ended_early(plan, limits, results)
     )
     private = private_report(
-        trained, measured, public, request.detector, command=request.command, interruptions=work.session
+        trained, measured, given, public, request.detector, command=request.command, interruptions=work.session
     )
     write_reports(work.model, work.root, public, private)
     _write_spans(trained.data.flagged, work.root / SPANS_FILE)

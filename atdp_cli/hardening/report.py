@@ -215,6 +215,7 @@ def public_report(
 def private_report(
     trained: TrainedRun,
     after: Measured,
+    given: Measured | None,
     public: PublicReport,
     detector: Detector,
     *,
@@ -225,20 +226,23 @@ def private_report(
 
     Args:
         after: Of the model as it was loaded again.
+        given: Of MODEL, where the run started from another; None where it did not.
         command: The command line as it was given.
         interruptions: How often the run was interrupted.
     """
     data = trained.data
-    before, decoyed, ranks = trained.before, None, None
-    if before.decoyed is not None and after.decoyed is not None:
-        decoyed = BeforeAfter(before=before.decoyed, after=after.decoyed)
+    before, ranks = trained.before, None
     if before.ranks is not None and after.ranks is not None:
         ranks = RanksBeforeAfter(before=before.ranks, after=after.ranks)
     private = PrivateReport(
         public=public,
         seconds=trained.seconds(),
         perplexity=BeforeAfter(before=before.raw, after=after.raw),
-        decoyed_perplexity=decoyed,
+        usefulness=(
+            *after.usefulness("after"),
+            *before.usefulness("before"),
+            *(() if given is None else given.usefulness("given")),
+        ),
         value_ranks=ranks,
         sensitive_share=sensitive_share(data.yardstick.held_out),
         stages=tuple(

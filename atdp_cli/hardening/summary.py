@@ -9,7 +9,13 @@ from atdp_cli.hardening.plan import Planned
 from atdp_cli.privacy.ledger import unprotected_past
 from atdp_cli.privacy.wording import advice, guarantee_sentences
 from atdp_cli.reporting.document import PrivateReport, StageEntry
-from atdp_cli.reporting.entries import BeforeAfter, GuaranteeEntry, RanksBeforeAfter, guarantee_entries
+from atdp_cli.reporting.entries import (
+    BeforeAfter,
+    GuaranteeEntry,
+    RanksBeforeAfter,
+    UsefulnessEntry,
+    guarantee_entries,
+)
 from atdp_cli.training.objectives import Distilled
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import DPSGD, NonPrivate, TextVariant, Train, reads_records
@@ -70,7 +76,7 @@ class HardenSummary(Frozen):
         output: OUT/, where the model is.
         steps: That were taken; repeated ones count once.
         stages: As they were trained, with the settings that were chosen.
-        decoyed_perplexity: Of held-out text with decoys; None where nothing could be decoyed.
+        usefulness: What the models can do on held-out text with decoys, as in the private report.
         value_ranks: Of flagged values among decoys; None where they tell nothing.
         ended_early: Why the run took fewer steps than planned, as a sentence.
     """
@@ -84,7 +90,7 @@ class HardenSummary(Frozen):
     guarantees: tuple[GuaranteeEntry, ...]
     insecure_seed: bool
     perplexity: BeforeAfter
-    decoyed_perplexity: BeforeAfter | None
+    usefulness: tuple[UsefulnessEntry, ...]
     value_ranks: RanksBeforeAfter | None
     seconds: float
     ended_early: str | None
@@ -251,7 +257,7 @@ def result_summary(folder: Path, report: PrivateReport, *, steps: int) -> Harden
         guarantees=public.guarantees,
         insecure_seed=public.insecure_seed,
         perplexity=report.perplexity,
-        decoyed_perplexity=report.decoyed_perplexity,
+        usefulness=report.usefulness,
         value_ranks=report.value_ranks,
         seconds=report.seconds,
         ended_early=public.ended_early,

@@ -1,13 +1,14 @@
-"""Perplexity of all, sensitive and other tokens."""
+"""Perplexity of all, sensitive and other tokens, and how often a model says a value again that a text has before."""
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import torch
 from torch.nn import functional as F
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from atdp_cli.model.forward import Batch, logits_of, pad
 from atdp_cli.model.windows import Window
@@ -50,7 +51,7 @@ def perplexity(model: PreTrainedModel, windows: Sequence[Window], *, tokens_per_
 
 
 def _batches(windows: Sequence[Window], tokens_per_batch: int) -> Iterator[list[Window]]:
-    """Windows of similar lengths together, so that there is little padding."""
+    """Windows of similar lengths together, so that there is little padding; no batch has more tokens if it can."""
     group: list[Window] = []
     for window in sorted(windows, key=lambda window: len(window.token_ids)):
         if group and (len(group) + 1) * len(window.token_ids) > tokens_per_batch:
@@ -66,3 +67,74 @@ def _exp_mean(total: float, count: int) -> float | None:
         return None
     mean = total / count
     return math.exp(mean) if mean < 700 else math.inf
+
+
+LEAST_LETTERS = 3
+"""The fewest letters and digits of a value: shorter ones are repeated by chance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedValues:
+    """How many flagged values stand in the same window again, and are continued right by the likeliest tokens.
+
+    Attributes:
+        values: Later mentions of a value.
+        whole: Those of which every token is the likeliest after what precedes it, so greedy decoding says them.
+        tokens, right: All their tokens, and those that are the likeliest.
+    """
+
+    values: int
+    whole: int
+    tokens: int
+    right: int
+
+
+@torch.inference_mode()
+def repeated_values(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    windows: Sequence[Window],
+    *,
+    tokens_per_batch: int = 4096,
+) -> RepeatedValues:
+    """Count how a model continues repeated values; it must be in eval mode.
+
+    A value is a run of sensitive tokens, compared by its letters and digits without their case; a word of an earlier
+    value, such as the first name alone, counts as its mention. Each token is predicted after the true ones. Mentions
+    that are no targets, such as a user's messages and what an encoder reads, can be earlier ones only.
+
+    Args:
+        windows: Of records in which equal values are equal, and no model has seen, such as decoys.
+    """
+    mentions = [(window, list(_later_mentions(tokenizer, window))) for window in windows]
+    places = {id(window): ranges for window, ranges in mentions if ranges}
+    values = whole = tokens = right = 0
+    for group in _batches([window for window, ranges in mentions if ranges], tokens_per_batch):
+        likeliest = logits_of(model, pad(group))[:, :-1].argmax(-1).cpu().numpy()
+        for row, window in zip(likeliest, group, strict=True):
+            for start, end in places[id(window)]:
+                hits = row[start - 1 : end - 1] == window.token_ids[start:end]
+                values, whole = values + 1, whole + bool(hits.all())
+                tokens, right = tokens + hits.size, right + int(hits.sum())
+    return RepeatedValues(values=values, whole=whole, tokens=tokens, right=right)
+
+
+def _later_mentions(tokenizer: PreTrainedTokenizerFast, window: Window) -> Iterator[tuple[int, int]]:
+    """The tokens of each value that stands in the window before, as first and last exclusive."""
+    known = set() if window.source is None else _words(tokenizer.decode(window.source.tolist()))
+    place = 0
+    for sensitive, run in groupby(window.sensitive.tolist()):
+        start, place = place, place + sum(1 for _ in run)
+        if not sensitive:
+            continue
+        words = _words(tokenizer.decode(window.token_ids[start:place].tolist()))
+        value = max(words, key=len, default="")
+        if value in known and start > 0 and bool(window.targets[start:place].all()):
+            yield start, place
+        known |= words
+
+
+def _words(text: str) -> set[str]:
+    """The words of a text, and all of it, by their letters and digits alone; short ones are left out."""
+    written = ("".join(filter(str.isalnum, part)).casefold() for part in (text, *text.split()))
+    return {word for word in written if len(word) >= LEAST_LETTERS}

@@ -13,6 +13,7 @@ from atdp_cli.reporting.entries import (
     PerplexityEntry,
     RanksBeforeAfter,
     TunedEntry,
+    UsefulnessEntry,
 )
 
 REPORT_FILE, HTML_FILE = "privacy_report.json", "privacy_report.html"
@@ -335,8 +336,8 @@ class PrivateReport(Frozen):
 
     Attributes:
         release: The verdict for the records' owner, which counts how much is flagged.
-        decoyed_perplexity: The same on held-out records with decoys drawn uniformly from public lists, alike in every
-            run; null where a contextual tier flags words that have none.
+        usefulness: What the models can do on held-out records with decoys drawn uniformly from public lists, alike in
+            every run, the hardened one first; empty where a contextual tier flags words that have none.
         value_ranks: How the model ranks flagged values; null where neither its past nor a stage read raw text without
             protection, or nothing reads decoys.
         sensitive_share: Of the held-out tokens, in [0, 1].
@@ -357,7 +358,7 @@ class PrivateReport(Frozen):
     release: ReleaseVerdict | None = None
     seconds: float
     perplexity: BeforeAfter
-    decoyed_perplexity: BeforeAfter | None = None
+    usefulness: tuple[UsefulnessEntry, ...] = ()
     value_ranks: RanksBeforeAfter | None = None
     sensitive_share: float
     stages: tuple[StagePrivate, ...]
@@ -369,3 +370,11 @@ class PrivateReport(Frozen):
     interruptions: int = 0
     maps: tuple[MemoryEntry, ...] = ()
     command: tuple[str, ...] = ()
+
+
+Report = PublicReport | PrivateReport
+
+
+def public_of(report: Report) -> PublicReport:
+    """The part of a report that may be published."""
+    return report.public if isinstance(report, PrivateReport) else report

@@ -24,6 +24,44 @@ class BeforeAfter(Frozen):
     after: PerplexityEntry
 
 
+LEAST_VALUES = 20
+"""The fewest repeated values by which models are compared. Of ten, a model that gets 90 % says 7 to 10 right."""
+
+MEASURED = {"after": "this model", "before": "its start", "given": "MODEL"}
+"""What the models of `UsefulnessEntry` are called."""
+
+
+class UsefulnessEntry(Frozen):
+    """What a model can do on held-out records with fresh values, in which equal values are equal.
+
+    Attributes:
+        of: The model: as written (`after`), as the run started from (`before`), MODEL, where the run started from the
+            reference (`given`), or its folder.
+        values, whole: Later mentions of a value in a record, and those that greedy decoding would say after the text
+            before them.
+        tokens, right: Their tokens, and those that are the likeliest.
+        perplexity, raw: Of the records with fresh values, and as they are.
+    """
+
+    of: str
+    values: int
+    whole: int
+    tokens: int
+    right: int
+    perplexity: PerplexityEntry
+    raw: PerplexityEntry
+
+    @property
+    def within(self) -> tuple[float, float] | None:
+        """The 95 % interval of the share of values that are said right (Wilson 1927); None where there are too few."""
+        if self.values < LEAST_VALUES:
+            return None
+        from scipy.stats import binomtest  # takes half a second to load
+
+        interval = binomtest(self.whole, self.values).proportion_ci(method="wilson")
+        return float(interval.low), float(interval.high)
+
+
 class RanksEntry(Frozen):
     """How a model ranks flagged values among decoys of their shape, as `memorisation/ranks.py` has it.
 

@@ -8,7 +8,7 @@ from atdp_cli.reporting.charts import Curve, Panel, chart
 from atdp_cli.reporting.document import PrivateReport, PublicReport
 from atdp_cli.reporting.dotplot import DotPanel as Dots
 from atdp_cli.reporting.dotplot import Mark, dot_plot
-from atdp_cli.reporting.entries import PerplexityEntry
+from atdp_cli.reporting.entries import MEASURED, PerplexityEntry
 
 DASHES = ("", "7 4", "2 3")
 """The dashes that tell curves of one chart apart on grey paper."""
@@ -175,6 +175,22 @@ def _over_epochs(entries: Sequence[PerplexityEntry], field: str) -> list[tuple[f
     return [
         (epoch, _number(value)) for epoch, entry in enumerate(entries) if (value := getattr(entry, field)) is not None
     ]
+
+
+def usefulness_figure(report: PrivateReport) -> str | None:
+    """The share of repeated values that each model says right, with intervals; None where there are too few."""
+    rows = [
+        (MEASURED.get(entry.of, entry.of), [Mark(value=entry.whole / entry.values, interval=entry.within)])
+        for entry in report.usefulness
+        if entry.within is not None
+    ]
+    if not rows:
+        return None
+    panel = Dots(
+        title="Repeated values said right", x_label="share, with 95 % intervals", rows=rows, lines=[], width=NARROW
+    )
+    description = "How often each model goes on as the record has it, where a value stands again."
+    return dot_plot("Repeated values", description, [panel], legend=("", ""))
 
 
 def norms_figure(report: PrivateReport) -> str | None:

@@ -13,6 +13,7 @@ from atdp_cli.privacy.wording import SCOPES, rounded_up
 from atdp_cli.reporting import figures, stage_facts
 from atdp_cli.reporting.audit_entry import own_audit
 from atdp_cli.reporting.document import PrivateReport, PublicReport
+from atdp_cli.reporting.entries import MEASURED
 from atdp_cli.reporting.wording import model_title
 
 VERDICTS = {
@@ -42,6 +43,7 @@ def render_html(report: PublicReport | PrivateReport) -> str:
         "means": figures.mean_exposure_figure(public),
         "exposures": figures.exposure_figures(public),
         "perplexity": None if private is None else figures.perplexity_figure(private),
+        "usefulness": None if private is None else figures.usefulness_figure(private),
         "norms": None if private is None else figures.norms_figure(private),
     }
     return visible(
@@ -60,6 +62,7 @@ def render_html(report: PublicReport | PrivateReport) -> str:
             verdicts=VERDICTS,
             stage_facts=stage_facts,
             scopes=SCOPES,
+            measured=MEASURED,
             most_bits=max((_bits(token.before, token.after) for token in public.sentence), default=1.0) or 1.0,
         )
     )

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from atdp_cli.reporting.compare import Report
+from atdp_cli.reporting.document import Report
 from atdp_cli.reporting.write import attach_audits, attach_maps, attach_name, checked_name, read_maps, read_report
 from atdp_cli.settings import Option, Options
 

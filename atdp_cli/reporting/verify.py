@@ -14,8 +14,7 @@ from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, read_ledger
 from atdp_cli.reporting.annex import with_public, with_verdict
 from atdp_cli.reporting.card import render_card
-from atdp_cli.reporting.compare import Report
-from atdp_cli.reporting.document import HTML_FILE, NOT_COVERED, REPORT_FILE, PrivateReport, PublicReport
+from atdp_cli.reporting.document import HTML_FILE, NOT_COVERED, REPORT_FILE, PrivateReport, PublicReport, Report
 from atdp_cli.reporting.from_ledger import fields_from_ledger, repeated_steps, stage_differences, stated_flags
 from atdp_cli.reporting.html import render_html
 from atdp_cli.reporting.wording import audit_sentence

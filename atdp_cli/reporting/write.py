@@ -38,8 +38,7 @@ from atdp_cli.reporting.audit_entry import (
 )
 from atdp_cli.reporting.card import render_card
 from atdp_cli.reporting.ci.checks import memory_sentences
-from atdp_cli.reporting.compare import Report
-from atdp_cli.reporting.document import HTML_FILE, REPORT_FILE, PrivateReport, PublicReport
+from atdp_cli.reporting.document import HTML_FILE, REPORT_FILE, PrivateReport, PublicReport, Report
 from atdp_cli.reporting.entries import MemoryEntry
 from atdp_cli.reporting.html import render_html
 from atdp_cli.reporting.wording import audit_sentence

@@ -11,7 +11,7 @@ from atdp_cli.privacy.ledger import DeclaredTraining, DecoyedText, PlainTraining
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.reporting.card import render_card
 from atdp_cli.reporting.ci.baseline import make_baseline, new_failures, read_baseline
-from atdp_cli.reporting.compare import public_of
+from atdp_cli.reporting.document import public_of
 from atdp_cli.reporting.html import render_html
 from atdp_cli.reporting.write import as_json, read_audits, read_report, with_audits
 from tests.fuzz.damage import altered, damaged, json_of, node_of, noise, text_of

@@ -1,17 +1,12 @@
 """A learning rate found by trials: what it may depend on, what it leaves as it was, what is said of it."""
 
 import json
-import random
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from atdp_cli.corpus.record import Record, read_records
-from atdp_cli.corpus.spans import Span, merge
-from atdp_cli.detection.span_file import read_spans, spans_line
 from atdp_cli.errors import ConformanceError, UsageError
 from atdp_cli.events import Event, TrialDone, ignore
 from atdp_cli.hardening.checkpoint import latest_state
@@ -25,10 +20,6 @@ from atdp_cli.privacy.ledger import GaussianRelease, PlainTraining, SubsampledGa
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.privacy.wording import CHOSEN_ON_RAW, guarantee_sentences
-from atdp_cli.replacement.decoys import uniformly
-from atdp_cli.replacement.draw import decoy_record
-from atdp_cli.replacement.equality import DecoyEquality, equality_pattern
-from atdp_cli.replacement.frequencies import votes
 from atdp_cli.reporting.verify import verify
 from atdp_cli.training.plan import CorpusFacts, make_plan
 from atdp_cli.training.recipe import NonPrivate, Recipe, Train, parse_recipe
@@ -116,63 +107,6 @@ def test_the_ledger_says_on_what_the_rate_was_chosen_and_pays_for_one_release(pl
     without = finished(tuned(place, out="without", tune=None))
     assert [event.chosen_on for event in ledger_of(without).events if isinstance(event, PlainTraining)] == [None]
     assert [each.epsilon for each in done.guarantees] == [each.epsilon for each in without.guarantees]
-
-
-def spans_by_record(place: Place) -> Iterator[tuple[Record, tuple[Span, ...]]]:
-    return read_spans(place.spans, read_records(place.corpus))
-
-
-def neighbour(place: Place, folder: Path, *, uncounted: bool) -> dict[str, Any]:
-    """A corpus with another value of the same label and shape in each flagged place, held-out records too.
-
-    Args:
-        uncounted: Only those change of which the release counts nothing.
-    """
-    choose = uniformly(random.Random(3).randrange)
-    corpus, spans = folder / "neighbour.txt", folder / "neighbour.jsonl"
-    with corpus.open("w", encoding="utf-8") as texts, spans.open("w", encoding="utf-8") as lines:
-        for record, flagged in spans_by_record(place):
-            before = tuple(merge(flagged))
-            fixed = tuple(span for span in before if uncounted and votes(record.text, (span,)))
-            [changed] = decoy_record([(record.text, [span for span in before if span not in fixed])], choose, "record")
-            moved = iter(changed.places)
-            after = []
-            for span in before:
-                start, end = (span.start, span.end) if span in fixed else next(moved)
-                after.append(replace(span, start=start, end=end))
-            assert equality_pattern([(changed.text, after)]) == equality_pattern([(record.text, before)])
-            # What stays is where it was, so nothing that changes may change its length.
-            assert not fixed or len(changed.text) == len(record.text)
-            texts.write(changed.text + "\n")
-            lines.write(spans_line(record.id, tuple(after)) + "\n")
-    return {"data": (corpus,), "spans": spans}
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize(("name", "equality"), [("decoys", "none"), ("decoys", "record"), ("fitted-decoys", "record")])
-def test_no_flagged_value_has_a_say_in_what_is_chosen(
-    place: Place, tmp_path: Path, name: str, equality: DecoyEquality
-) -> None:
-    """Corpora of other values with other lengths in tokens: the same trials, settings and weights, to the bit.
-
-    What a release counts is the same in both: that may change within its ε.
-    """
-
-    def of(out: str, **settings: Any) -> SettledRequest:
-        request = tuned(place, name, out=out, **settings)
-        stages = (replace(stage, decoy_equality=equality) for stage in request.recipe if isinstance(stage, Train))
-        return request.replace(recipe=tuple(stages))
-
-    first = finished(of("first"))
-    other = neighbour(place, tmp_path, uncounted=name == "fitted-decoys")
-    assert other["data"][0].read_text() != place.corpus.read_text()
-    second = finished(of("second", **other))
-    assert losses(first) == losses(second)
-    assert len(set(losses(first))) > 2
-    assert public_entry(first) == public_entry(second)
-    assert equal(weights(first), weights(second))
-    # What is measured on raw text does differ.
-    assert first.perplexity.after != second.perplexity.after
 
 
 @pytest.mark.deep

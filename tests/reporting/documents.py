@@ -35,6 +35,7 @@ from atdp_cli.reporting.entries import (
     PerplexityEntry,
     RanksBeforeAfter,
     RanksEntry,
+    UsefulnessEntry,
     guarantee_entries,
 )
 from atdp_cli.reporting.wording import audit_sentence, lay_summary
@@ -213,7 +214,12 @@ def private(**fields: Any) -> PrivateReport:
             "public": public(),
             "seconds": 98.7,
             "perplexity": BeforeAfter(before=perplexity, after=perplexity),
-            "decoyed_perplexity": BeforeAfter(before=perplexity, after=perplexity),
+            "usefulness": tuple(
+                UsefulnessEntry(
+                    of=of, values=116, whole=whole, tokens=345, right=340, perplexity=perplexity, raw=perplexity
+                )
+                for of, whole in (("after", 113), ("before", 3), ("given", 107))
+            ),
             "value_ranks": RanksBeforeAfter(before=ranks, after=ranks),
             "sensitive_share": 0.234,
             "stages": stages,

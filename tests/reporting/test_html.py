@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.reporting.compare import compare, render_comparison
 from atdp_cli.reporting.document import PrivateReport, PublicReport
 from atdp_cli.reporting.html import FORMS, render_html, render_value
 from tests.reporting.documents import RAW, RELEASE, audit, private, public
@@ -145,7 +144,7 @@ def test_the_public_page_holds_nothing_private() -> None:
         assert text in render_html(whole)
 
 
-@pytest.mark.parametrize("html", [render_html(public()), render_html(private()), render_comparison(public(), public())])
+@pytest.mark.parametrize("html", [render_html(public()), render_html(private())])
 def test_it_asks_no_host_and_runs_nothing(html: str) -> None:
     page = page_of(html)
     for tag, attributes in page.tags:
@@ -220,7 +219,6 @@ def test_what_comes_from_a_report_is_text_and_not_html() -> None:
     hostile = "<script>alert(1)</script>"
     report = public(recipe=hostile, engine=hostile, command=(hostile,), audits=(audit(reasons=(hostile,)),))
     assert "<script" not in render_html(report)
-    assert "<script" not in render_comparison(report, report)
 
 
 def test_headings_go_down_one_level_at_a_time() -> None:
@@ -238,13 +236,3 @@ def test_forms_keep_the_number(value: float, form: str) -> None:
     coarse = {"count": 0.5, "fixed": 0.005, "share": 0.0005}.get(form, 0.0)
     meant = float(reported.replace(",", "").rstrip("%")) / (100 if form == "share" else 1)
     assert math.isclose(meant, value, rel_tol=0.011, abs_tol=coarse * 1.001)
-
-
-def test_a_comparison_marks_what_differs() -> None:
-    left, right = public(), public(recipe="no-dp", passes=3.0)
-    assert [line.label for line in compare(left, right) if line.differs] == ["recipe", "passes"]
-    rows = re.findall(r'<tr class="differs">', render_comparison(left, right))
-    assert len(rows) == 2
-    labels = [line.label for line in compare(private(), private())]
-    assert "perplexity" in labels
-    assert "perplexity" not in [line.label for line in compare(private(), public())]

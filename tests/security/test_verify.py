@@ -15,8 +15,7 @@ from atdp_cli.errors import InputError
 from atdp_cli.privacy.ledger import GaussianRelease, Ledger, LedgerEvent, SubsampledGaussian, read_ledger, write_ledger
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.reporting.card import render_card
-from atdp_cli.reporting.compare import public_of
-from atdp_cli.reporting.document import PublicReport
+from atdp_cli.reporting.document import PublicReport, public_of
 from atdp_cli.reporting.html import render_html
 from atdp_cli.reporting.verify import UNVERIFIED, verify
 from atdp_cli.reporting.write import as_json, read_report
@@ -315,7 +314,6 @@ def test_what_cannot_be_compared_is_refused(atdp: Atdp, folder: Path) -> None:
         ((folder / "out.private",), "is not the folder of a model"),
         ((folder / "out" / JSON,), "is not the folder of a model"),
         ((folder / "out", "--html"), "--verify shows and changes no report"),
-        ((folder / "out", "--compare", folder / "other"), "--verify shows and changes no report"),
     ):
         ended = atdp("report", *line, "--verify")
         assert (ended.code, ended.out) == (2, "")
