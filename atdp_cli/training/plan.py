@@ -159,7 +159,9 @@ def make_plan(
     _check(delta, records, ledgers, corpus.unit)
     memorised = unprotected_past(checkpoint_history, inherited) or any(_reads_unprotected(stage) for stage in recipe)
     if tune is not None and tunable(recipe):
-        recipe = (*recipe[:-1], tuned_stage(recipe[-1], memorised=memorised, sharded=sharded, fixed_rate=fixed_rate))
+        steps = _plan_stage(recipe[-1], len(recipe) - 1, corpus, reference=reference, jitter_seed=jitter_seed).steps
+        settings = {"memorised": memorised, "sharded": sharded, "fixed_rate": fixed_rate}
+        recipe = (*recipe[:-1], tuned_stage(recipe[-1], steps=steps, **settings))
     stages = tuple(
         _plan_stage(stage, position, corpus, reference=reference, jitter_seed=jitter_seed)
         for position, stage in enumerate(recipe)

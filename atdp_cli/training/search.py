@@ -31,8 +31,12 @@ MIN_STEPS, MAX_STEPS = 7, 8
 """The fewest and the most steps of a trial. Of four and five steps the best on long records is at a quarter of the η
 that suits the stage; of ten that on short ones at up to four times it."""
 
-WARMUP = 0.1
-"""The share of a tuned stage's steps over which η rises."""
+WARMUP, WARMUP_STEPS = 0.1, 10
+"""The share of a tuned stage's steps over which η rises, and the fewest steps, up to half of them."""
+
+FEW_STEPS, SHORT = 12, 40
+"""Below so many steps η falls in proportion, and below so many it is not raised in order to forget: no trial says that
+a high η destroys a model that has not warmed up. Chosen on 60 chats of ABCD with stories15M: docs/measured.md."""
 
 TRIAL_WARMUP = 0.5
 """The share of a trial's steps over which η rises. A trial is so short that a tenth of its steps is no warm-up, and a
@@ -151,21 +155,23 @@ FORGETTING = 2.0
 docs/measured.md."""
 
 
-def tuned_stage(stage: Train, *, memorised: bool, sharded: bool, fixed_rate: bool) -> Train:
+def tuned_stage(stage: Train, *, steps: int, memorised: bool, sharded: bool, fixed_rate: bool) -> Train:
     """The stage with the settings that no trial searches: a warm-up, and the best of its epochs.
 
     Where the start may have memorised, η is higher, and the last epoch stays: what was memorised is forgotten to the
     last step. What the start has learnt of unflagged text need not be learnt again: it is kept.
 
     Args:
+        steps: Of the stage.
         fixed_rate: Whether η was given, and stays.
     """
-    stage = replace(stage, warmup=stage.warmup or WARMUP)
+    stage = replace(stage, warmup=stage.warmup or max(WARMUP, min(TRIAL_WARMUP, WARMUP_STEPS / steps)))
+    if not fixed_rate:
+        forgetting = FORGETTING if memorised and steps >= SHORT else 1.0
+        rate = stage.optimizer.learning_rate * forgetting * min(1.0, steps / FEW_STEPS)
+        stage = replace(stage, optimizer=replace(stage.optimizer, learning_rate=rate))
     if not memorised:
         return replace(stage, restore_best=stage.restore_best is not False)
-    if not fixed_rate:
-        rate = stage.optimizer.learning_rate * FORGETTING
-        stage = replace(stage, optimizer=replace(stage.optimizer, learning_rate=rate))
     return stage if sharded or stage.objective != Uniform() else replace(stage, objective=Distilled())
 
 

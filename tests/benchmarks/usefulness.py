@@ -3,7 +3,7 @@
     python -m tests.benchmarks.usefulness MODEL CHATS.txt --chats 200 --seeds 1 2 3 --json
 
 Trains one epoch on the first chats of a file, each a line, by several recipes from MODEL, and compares the results on
-the last 200 by `atdp_cli.compare`. The chats are separated by <|endoftext|>. `presidio+faker` is what people would
+the last ones by `atdp_cli.compare`. The chats are separated by <|endoftext|>. `presidio+faker` is what people would
 build in an afternoon: presidio's analyzer, each entity replaced by a value of Faker, the same one wherever a chat has
 it again, then ordinary fine-tuning; it needs `pip install faker` and the extra `presidio`. `trl` trains TRL's
 SFTTrainer on what `atdp decoy` wrote.
@@ -19,7 +19,6 @@ from typing import Any
 from atdp_cli import DecoyRequest, HardenRequest, compare, decoy, harden
 
 END = "<|endoftext|>"
-HELD_OUT = 200
 
 OWN: dict[str, dict[str, Any]] = {
     "no-dp": {"recipe": "no-dp"},
@@ -82,7 +81,7 @@ def faked(lines: list[str], seed: int) -> list[str]:
 
 
 def trained(name: str, model: Path, corpus: Path, folder: Path, *, seed: int, rate: float) -> Path:
-    """A model of one epoch with batches of 8."""
+    """A model of one epoch with batches of 8, with layers in bf16."""
     output = folder / name.replace(" ", "-")
     shared: dict[str, Any] = {
         "model": model,
@@ -93,6 +92,7 @@ def trained(name: str, model: Path, corpus: Path, folder: Path, *, seed: int, ra
         "insecure_seed": seed,
         "checkpoint_history": "public",
         "tune": "none",
+        "compute_dtype": "bfloat16",
     }
     if name == "trl":
         return by_trl(model, corpus, folder, seed=seed, rate=rate)
@@ -123,6 +123,7 @@ def by_trl(model: Path, corpus: Path, folder: Path, *, seed: int, rate: float) -
         learning_rate=rate,
         max_length=min(1024, start.config.max_position_embeddings),
         seed=seed,
+        bf16=True,
         save_strategy="no",
         report_to=[],
         use_cpu=True,
@@ -144,6 +145,7 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("chats_file", type=Path)
     parser.add_argument("--chats", type=int, default=200)
+    parser.add_argument("--held-out", type=int, default=200)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--recipes", nargs="+", default=[*OWN, *OTHERS])
     parser.add_argument("--learning-rate", type=float, default=2.5e-4)
@@ -154,7 +156,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         corpus = write(folder / "train.txt", chats[: asked.chats])
-        eval_data = write(folder / "eval.txt", chats[-HELD_OUT:])
+        eval_data = write(folder / "eval.txt", chats[-asked.held_out :])
         rows["base"] = [entry.model_dump() for entry in compare([asked.model], eval_data)]
         for seed in asked.seeds:
             for name in asked.recipes:

@@ -13,7 +13,7 @@ from atdp_cli.hardening.request import MIN_RATE, RATE, RECIPE, learning_rate, mi
 from atdp_cli.training.options import STAGE_OPTIONS
 from atdp_cli.training.recipe import DPSGD, Train, parse_recipe
 from atdp_cli.training.recipe_file import read_recipe
-from atdp_cli.training.search import WARMUP
+from atdp_cli.training.search import TRIAL_WARMUP
 from atdp_cli.training.stage_options import apply_settings, stage_setting
 from tests.cli.conftest import Atdp, Ended, Harden
 
@@ -85,7 +85,7 @@ def test_what_the_command_line_says_goes_first(harden: Harden, epsilon: float, t
 )
 def test_the_rate_suits_the_width_unless_one_is_given(harden: Harden, options: tuple[str, ...], rate: str) -> None:
     """The small checkpoint is narrower than any that was measured, and of unknown past."""
-    [stage] = planned(harden(*DRY, *options))["stages"]
+    [stage] = planned(harden(*DRY, "--epochs", 30, *options))["stages"]
     assert f"learning rate {rate} falling to 0" in stage["optimizer"]
 
 
@@ -177,7 +177,7 @@ def test_where_people_review_nothing_is_searched_and_the_settings_are_the_same(
     assert ended.code == 0, ended.err
     [stage] = read_recipe(tmp_path / "out" / "recipe.toml").recipe
     assert isinstance(stage, Train)
-    assert (stage.objective.kind, stage.warmup, stage.restore_best) == (objective, WARMUP, best)
+    assert (stage.objective.kind, stage.warmup, stage.restore_best) == (objective, TRIAL_WARMUP, best)
     [reported] = json.loads((tmp_path / "out.private" / "privacy_report.json").read_text())["stages"]
     assert reported["trial_losses"] == reported["trial_p_values"] == []
     events = json.loads((tmp_path / "out" / "privacy_ledger.json").read_text())["events"]

@@ -13,7 +13,8 @@ from atdp_cli.hardening.checkpoint import latest_state
 from atdp_cli.hardening.data import prepare_data
 from atdp_cli.hardening.model import load_model
 from atdp_cli.hardening.plan import plan_request
-from atdp_cli.hardening.request import SettledRequest
+from atdp_cli.hardening.request import HardenRequest, SettledRequest
+from atdp_cli.hardening.run import harden
 from atdp_cli.hardening.summary import HardenSummary
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import GaussianRelease, PlainTraining, SubsampledGaussian
@@ -156,6 +157,21 @@ def test_a_run_with_another_search_is_another_run(place: Place) -> None:
     for other in others:
         with pytest.raises(UsageError, match="is from another run"):
             run(tuned(place, resume=True, **other))
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_the_default_on_few_records_leaves_a_model_that_reads_better(shared: Path, tmp_path: Path, epochs: int) -> None:
+    """A model of other text, and sixty lines of chats: four steps, and twelve."""
+    text = (shared / "data" / "abcd" / "valid.txt").read_text(encoding="utf-8")
+    corpus = tmp_path / "chats.txt"
+    corpus.write_text("".join(f"{line}\n" for line in text.splitlines() if line.strip()[:60])[:4000], encoding="utf-8")
+    start = shared / "models" / "stories15M"
+    done = harden(HardenRequest(model=start, data=(corpus,), output=tmp_path / "out", epochs=epochs))
+    after, before = done.usefulness
+    assert before.perplexity.all is not None
+    assert after.perplexity.all is not None
+    assert after.perplexity.all < before.perplexity.all / 2
 
 
 @pytest.mark.ci

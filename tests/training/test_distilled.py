@@ -149,7 +149,7 @@ def test_a_level_of_a_range_test_compares_with_the_start_of_the_stage() -> None:
 def last_stage(
     checkpoint_history: CheckpointHistory, tune: Effort | None, *, recipe: str = "fitted-decoys", sharded: bool = False
 ) -> Train:
-    corpus = CorpusFacts(records=400, relation=hypothetical("line"))
+    corpus = CorpusFacts(records=4000, relation=hypothetical("line"))
     return (
         make_plan(
             RECIPES[recipe], corpus, delta=1e-6, checkpoint_history=checkpoint_history, tune=tune, sharded=sharded

@@ -103,7 +103,7 @@ def test_a_stage_of_few_steps_has_none() -> None:
     assert model.trained == []
 
 
-@pytest.mark.parametrize("records", [40, 4000], ids=["too few steps for levels", "enough"])
+@pytest.mark.parametrize("records", [300, 4000], ids=["too few steps for levels", "enough"])
 def test_where_the_start_may_have_memorised_the_rate_is_higher_unless_it_is_given(records: int) -> None:
     def planned(
         checkpoint_history: CheckpointHistory, *, tune: Effort | None = "quick", fixed_rate: bool = False

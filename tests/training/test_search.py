@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.training.plan import CorpusFacts, make_plan
-from atdp_cli.training.recipe import Recipe, parse_recipe, tunable
-from atdp_cli.training.search import MAX_STEPS, MIN_STEPS, SHARE, Search, plan_search, search_rate
+from atdp_cli.training.recipe import Recipe, Train, parse_recipe, tunable
+from atdp_cli.training.search import MAX_STEPS, MIN_STEPS, SHARE, Search, plan_search, search_rate, tuned_stage
 
 efforts: st.SearchStrategy[Literal["quick", "full"]] = st.sampled_from(["quick", "full"])
 
@@ -87,6 +87,25 @@ def test_too_few_steps_have_no_trial() -> None:
     search = plan_search(1e-3, steps=60, steps_per_epoch=20, effort="quick")
     assert search.most_trials == search.most_steps == 0
     assert search_rate(search, lambda rate, steps: 0.0) is None
+
+
+@given(steps=st.integers(1, 500), memorised=st.booleans())
+def test_a_short_stage_warms_up_for_ten_steps_or_half_and_has_no_higher_rate(steps: int, memorised: bool) -> None:
+    """Neither the warm-up in steps nor η falls with more steps, and a rate that is given stays."""
+    [stage] = [stage for stage in parse_recipe("decoys") if isinstance(stage, Train)]
+
+    def at(count: int, *, fixed: bool = False) -> tuple[float, float]:
+        tuned = tuned_stage(stage, steps=count, memorised=memorised, sharded=False, fixed_rate=fixed)
+        assert tuned.warmup is not None
+        return tuned.warmup * count, tuned.optimizer.learning_rate
+
+    warmup, rate = at(steps)
+    longer, higher = at(steps + 1)
+    assert min(10, steps / 2) <= warmup + 1e-9
+    assert warmup <= longer + 1e-9
+    assert 0 < rate <= higher <= 2 * stage.optimizer.learning_rate
+    assert (higher > stage.optimizer.learning_rate) <= memorised
+    assert at(steps, fixed=True)[1] == stage.optimizer.learning_rate
 
 
 @pytest.mark.parametrize(
