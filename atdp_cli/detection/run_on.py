@@ -42,7 +42,7 @@ THIS_MACHINE = "local"
 AUTO = "auto"
 """The address of the cluster that this machine is part of."""
 
-_HOST_PORT = re.compile(r"(?P<host>[\w.-]+|\[[0-9a-fA-F:]+\]):(?P<port>[0-9]{1,5})")
+_HOST_PORT = re.compile(r"(?P<host>(?<![\w.-])[\w.-]+|\[[0-9a-fA-F:]+\]):(?P<port>[0-9]{1,5})")
 
 RETRIES = 3
 """How often a task is restarted whose worker has ended."""
