@@ -6,15 +6,17 @@ weights, what was chosen on the way and all public files must be the same to the
 
 import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 
-from atdp_cli.corpus.record import read_records
-from atdp_cli.corpus.spans import Span, merge
+from atdp_cli.corpus.record import Record, read_records
+from atdp_cli.corpus.spans import Span, Tier, at_tier, merge
+from atdp_cli.detection.detect import detect_records
+from atdp_cli.detection.scan import load_pipeline
 from atdp_cli.detection.span_file import read_spans, spans_line
 from atdp_cli.hardening.request import SettledRequest
 from atdp_cli.hardening.summary import HardenSummary
@@ -173,7 +175,45 @@ def test_no_flagged_value_has_a_say_in_what_is_published(name: str, place: Place
     assert first.perplexity.after != second.perplexity.after
 
 
+@pytest.mark.ci
 def test_what_a_release_counts_has_a_say(place: Place, tmp_path: Path) -> None:
     """Corpora that differ in what is paid for by ε: the comparison sees that."""
     first, second = both(Case(recipe="fitted-decoys"), place, tmp_path)
     assert public_files(first)["model.safetensors"] != public_files(second)["model.safetensors"]
+
+
+@pytest.mark.ci
+def test_no_held_out_value_of_a_file_has_a_say(place: Place, tmp_path: Path) -> None:
+    """With --eval-data and trials; the detector itself reads both files, so records count that it flags alike."""
+    pipeline, dice = load_pipeline(), random.Random(4)
+    ours = [(record.text, tuple(spans)) for record, spans in read_spans(place.spans, read_records(place.corpus))]
+    pairs = [(each, neighbour(*each, "any", dice)) for each in ours]
+    found = [
+        list(detect_records([Record(str(at), text) for at, (text, _) in enumerate(texts)], pipeline=pipeline))
+        for texts in zip(*pairs, strict=True)
+    ]
+    alike = [
+        (first.record.text, second.record.text)
+        for first, second, (_, (_, spans)) in zip(*found, pairs, strict=True)
+        if places_of(first.spans) == places_of(ours[int(first.record.id)][1])
+        and places_of(second.spans) == places_of(spans)
+    ]
+    assert len(alike) >= 60
+    assert sum(first != second for first, second in alike) >= 0.9 * len(alike)
+
+    def of(name: str, texts: Sequence[str]) -> HardenSummary:
+        (folder := tmp_path / f"{name} files").mkdir()
+        for file, part in (("data.txt", texts[:-15]), ("held.txt", texts[-15:])):
+            (folder / file).write_text(lines(list(part)), encoding="utf-8")
+        case = Case(stage=LONG)
+        asked: dict[str, Any] = {"data": (folder / "data.txt",), "eval_data": folder / "held.txt", "spans": None}
+        request = place.request(recipe_of(case), out=name, checkpoint_history="public", tune="quick", **asked)
+        return finished(request.replace(recipe=recipe_of(case)))
+
+    first, second = (of(name, texts) for name, texts in zip(("first", "second"), zip(*alike, strict=True), strict=True))
+    assert public_files(first) == public_files(second)
+    assert first.perplexity.after != second.perplexity.after
+
+
+def places_of(spans: Sequence[Span]) -> list[tuple[int, int, str]]:
+    return [(span.start, span.end, span.label) for span in merge(at_tier(spans, Tier.LOW_ENTITY))]
