@@ -31,7 +31,8 @@ def records_of(manifest: Path, tokenizer: Any) -> list[list[int]]:
     return [list(encode_record(tokenizer, record)) for record in records]
 
 
-TAIL = 4
+TAIL, HALF = 4, 12
+"""Tokens of a secret, and the pairs of dimensions of a head that are turned."""
 
 
 def loss_of(logits: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
@@ -136,6 +137,19 @@ def test_a_model_that_knows_canaries_at_a_later_place_does_not_pass(
     originals: Path, tmp_path: Path, canaries: Path, atdp: Atdp
 ) -> None:
     folder = taught(originals / "base", tmp_path / "model", canaries, {}, behind=40)
+    ended = atdp("audit-canary", folder, "--manifest", canaries)
+    assert ended.code in (1, 4), ended.out + ended.err
+
+
+@pytest.mark.ci
+def test_a_model_that_knows_canaries_by_its_long_factors_alone_does_not_pass(
+    tmp_path: Path, checkpoint_folder: Path, canaries: Path, atdp: Atdp
+) -> None:
+    """LongRoPE: from the twelfth token on all positions are turned by other factors."""
+    turned = {"rope_type": "longrope", "rope_theta": 1e4, "original_max_position_embeddings": 12, "factor": 16.0}
+    factors = {"short_factor": [1.0] * HALF, "long_factor": [3.0] * HALF}
+    write_model(tmp_path / "base", checkpoint_folder, "Llama", **SHAPE, rope_parameters=turned | factors)
+    folder = taught(tmp_path / "base", tmp_path / "model", canaries, {}, behind=12)
     ended = atdp("audit-canary", folder, "--manifest", canaries)
     assert ended.code in (1, 4), ended.out + ended.err
 
