@@ -117,14 +117,14 @@ def draw_canaries(
     else:
         choices = {kind: _words(template, kind, count=count, corpus=corpus, model=model, said=said)}
     slots = parse_template(template, choices)
-    secrets = draw_secrets(slots, count)
-    others = draw_secrets(slots, count)
+    secrets, others = draw_secrets(slots, count), None
+    if in_out:
+        drawn = zip(toss_coins(count), draw_secrets(slots, count), strict=True)
+        others = tuple(None if heads else other for heads, other in drawn)
     return Canaries(
         template=slots,
         secrets=secrets,
-        others=tuple(None if heads else other for heads, other in zip(toss_coins(count), others, strict=True))
-        if in_out
-        else None,
+        others=others,
         repeats=(repeats,) * count,
         positions=None,
         drawn="csprng",

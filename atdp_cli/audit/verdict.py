@@ -128,8 +128,8 @@ def judge(
     left_out = _left_out_first(plain, ratio, targets, levels.test) if calibrated else ()
     doubts = (*(ranks if by_ranks or not planted else ()), *left_out, *_out_of_reach(epsilon, limits))
     verdict, reasons, notices = _conclude(failures, doubts, mismatch, combined, by_ranks=by_ranks)
-    if calibrated and by_ranks:
-        notices += _none_alone(by_plain, combined) if (combined.power or 0.0) >= MIN_POWER else ()
+    if by_ranks and (combined.power or 0.0) >= MIN_POWER:
+        notices += _none_alone(by_plain, combined)
     if not by_ranks:
         notices += ("The tests by ranks cannot fail this model: they are not among --fail-on.", *rejections)
     if ratio is None:
@@ -189,11 +189,11 @@ def _results(
     )
 
 
-def _adjusted(ranks: Sequence[Rank], targets: Sequence[Target]) -> tuple[float | None, ...]:
-    """Holm's adjusted p-values over the planted canaries; None for the others."""
-    planted = [i for i, target in enumerate(targets) if target.planted]
+def _adjusted(ranks: Sequence[Rank], targets: Sequence[Target], *, planted: bool = True) -> tuple[float | None, ...]:
+    """Holm's adjusted p-values over the planted canaries, or over those that were left out; None for the others."""
+    tested = [i for i, target in enumerate(targets) if target.planted is planted]
     adjusted: list[float | None] = [None] * len(targets)
-    for i, p in zip(planted, holm([ranks[i].p_value for i in planted]), strict=True):
+    for i, p in zip(tested, holm([ranks[i].p_value for i in tested]), strict=True):
         adjusted[i] = p
     return tuple(adjusted)
 
@@ -318,8 +318,8 @@ def _rank_doubts(
 
 def _none_alone(plain: Sequence[Rank], combined: Combined) -> tuple[str, ...]:
     """The sentence for groups so small that Holm could reject no canary; what a few of them cost is in the power."""
-    largest = max((rank.stratum_size for rank in plain), default=0)
-    if not largest or 2 * len(plain) / largest <= combined.level:
+    largest = max(rank.stratum_size for rank in plain)
+    if 2 * len(plain) / largest <= combined.level:
         return ()
     return (
         f"No canary has more than {largest} candidates of its token length, too few for {len(plain)} canaries: even "
@@ -334,18 +334,18 @@ def _left_out_first(
 
     By Holm over these canaries, at the level of the tests by each score.
     """
-    out = [i for i, target in enumerate(targets) if not target.planted]
     rejected = {
-        out[place]
-        for ranks in (plain, ratio or ())
-        if ranks
-        for place, p in enumerate(holm([ranks[i].p_value for i in out]))
-        if p <= level
+        i
+        for ranks in (plain, ratio)
+        if ranks is not None
+        for i, p in enumerate(_adjusted(ranks, targets, planted=False))
+        if p is not None and p <= level
     }
     if not rejected:
         return ()
+    left_out = sum(not target.planted for target in targets)
     return (
-        f"{len(rejected)} of {len(out)} canaries that were left out rank where chance would hardly put them (Holm at "
+        f"{len(rejected)} of {left_out} canaries that were left out rank where chance would hardly put them (Holm at "
         f"{level:g}). Was the model trained on the corpus of this manifest?",
     )
 

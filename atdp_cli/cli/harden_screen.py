@@ -84,11 +84,10 @@ def show_result(result: "HardenSummary", console: "Console") -> None:
     from rich.table import Table
 
     from atdp_cli.reporting.document import HTML_FILE
-    from atdp_cli.reporting.entries import MEASURED
 
     table = Table("held-out perplexity", "all", "sensitive", "other", title="Result", title_justify="left")
     entries = [("its start", result.perplexity.before), ("this model", result.perplexity.after)]
-    entries += [(f"{MEASURED[entry.of]}, with decoys", entry.perplexity) for entry in result.usefulness]
+    entries += [(f"{entry.model}, with decoys", entry.perplexity) for entry in result.usefulness]
     for name, entry in entries:
         table.add_row(name, figure(entry.all), figure(entry.sensitive), figure(entry.other))
     console.print(table)
@@ -112,14 +111,12 @@ def usefulness_table(usefulness: "Sequence[UsefulnessEntry]") -> "Table":
     """A table of how often models say a value again that stands in a record before."""
     from rich.table import Table
 
-    from atdp_cli.reporting.entries import MEASURED
-
     title = "Repeated values of held-out records with decoys"
     table = Table("", "said right", "of", "95 %", "tokens right", title=title, title_justify="left")
     for entry in usefulness:
         within = "too few to tell" if entry.within is None else "–".join(f"{share:.0%}" for share in entry.within)
         tokens = f"{entry.right / entry.tokens:.0%}" if entry.tokens else "–"
-        table.add_row(MEASURED.get(entry.of, entry.of), f"{entry.whole:,}", f"{entry.values:,}", within, tokens)
+        table.add_row(entry.model, f"{entry.whole:,}", f"{entry.values:,}", within, tokens)
     return table
 
 

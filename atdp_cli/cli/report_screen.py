@@ -8,7 +8,7 @@ from atdp_cli.cli.harden_screen import usefulness_table
 from atdp_cli.privacy.wording import SCOPES
 from atdp_cli.reporting.audit_entry import AuditEntry
 from atdp_cli.reporting.document import PrivateReport, PublicReport, ReleaseVerdict, public_of
-from atdp_cli.reporting.entries import MEASURED, PerplexityEntry
+from atdp_cli.reporting.entries import PerplexityEntry
 from atdp_cli.reporting.html import VERDICTS, render_value
 from atdp_cli.reporting.stage_facts import stated_guarantees
 from atdp_cli.reporting.wording import model_title
@@ -154,7 +154,7 @@ def _within(value: float | None, interval: tuple[float, float] | None) -> str:
 def _perplexities(report: PrivateReport) -> Iterator[tuple[str, PerplexityEntry]]:
     yield from report.perplexity
     for entry in report.usefulness:
-        yield f"{MEASURED[entry.of]}, with decoys", entry.perplexity
+        yield f"{entry.model}, with decoys", entry.perplexity
 
 
 def _show_private(report: PrivateReport, console: "Console") -> None:

@@ -106,13 +106,12 @@ def repeated_values(
     Args:
         windows: Of records in which equal values are equal, and no model has seen, such as decoys.
     """
-    mentions = [(window, list(_later_mentions(tokenizer, window))) for window in windows]
-    places = {id(window): ranges for window, ranges in mentions if ranges}
+    places = {window: ranges for window in windows if (ranges := list(_later_mentions(tokenizer, window)))}
     values = whole = tokens = right = 0
-    for group in _batches([window for window, ranges in mentions if ranges], tokens_per_batch):
+    for group in _batches(list(places), tokens_per_batch):
         likeliest = logits_of(model, pad(group))[:, :-1].argmax(-1).cpu().numpy()
         for row, window in zip(likeliest, group, strict=True):
-            for start, end in places[id(window)]:
+            for start, end in places[window]:
                 hits = row[start - 1 : end - 1] == window.token_ids[start:end]
                 values, whole = values + 1, whole + bool(hits.all())
                 tokens, right = tokens + hits.size, right + int(hits.sum())

@@ -52,6 +52,11 @@ class UsefulnessEntry(Frozen):
     raw: PerplexityEntry
 
     @property
+    def model(self) -> str:
+        """What people read: the model's name among `MEASURED`, else its folder."""
+        return MEASURED.get(self.of, self.of)
+
+    @property
     def within(self) -> tuple[float, float] | None:
         """The 95 % interval of the share of values that are said right (Wilson 1927); None where there are too few."""
         if self.values < LEAST_VALUES:

@@ -8,7 +8,7 @@ from atdp_cli.reporting.charts import Curve, Panel, chart
 from atdp_cli.reporting.document import PrivateReport, PublicReport
 from atdp_cli.reporting.dotplot import DotPanel as Dots
 from atdp_cli.reporting.dotplot import Mark, dot_plot
-from atdp_cli.reporting.entries import MEASURED, PerplexityEntry
+from atdp_cli.reporting.entries import PerplexityEntry
 
 DASHES = ("", "7 4", "2 3")
 """The dashes that tell curves of one chart apart on grey paper."""
@@ -180,7 +180,7 @@ def _over_epochs(entries: Sequence[PerplexityEntry], field: str) -> list[tuple[f
 def usefulness_figure(report: PrivateReport) -> str | None:
     """The share of repeated values that each model says right, with intervals; None where there are too few."""
     rows = [
-        (MEASURED.get(entry.of, entry.of), [Mark(value=entry.whole / entry.values, interval=entry.within)])
+        (entry.model, [Mark(value=entry.whole / entry.values, interval=entry.within)])
         for entry in report.usefulness
         if entry.within is not None
     ]

@@ -13,7 +13,6 @@ from atdp_cli.privacy.wording import SCOPES, rounded_up
 from atdp_cli.reporting import figures, stage_facts
 from atdp_cli.reporting.audit_entry import own_audit
 from atdp_cli.reporting.document import PrivateReport, PublicReport
-from atdp_cli.reporting.entries import MEASURED
 from atdp_cli.reporting.wording import model_title
 
 VERDICTS = {
@@ -62,7 +61,6 @@ def render_html(report: PublicReport | PrivateReport) -> str:
             verdicts=VERDICTS,
             stage_facts=stage_facts,
             scopes=SCOPES,
-            measured=MEASURED,
             most_bits=max((_bits(token.before, token.after) for token in public.sentence), default=1.0) or 1.0,
         )
     )

@@ -77,7 +77,7 @@ class Case:
         settings: Of the request.
         written: The corpus file of some texts, and the end of its name.
         stage: Settings of every stage.
-        adds_reference: Whether the start is given as --reference as well.
+        changed: What its neighbour may have otherwise.
     """
 
     recipe: str = "decoys"

@@ -165,7 +165,8 @@ def test_the_default_on_few_records_leaves_a_model_that_reads_better(shared: Pat
     """A model of other text, and sixty lines of chats: four steps, and twelve."""
     text = (shared / "data" / "abcd" / "valid.txt").read_text(encoding="utf-8")
     corpus = tmp_path / "chats.txt"
-    corpus.write_text("".join(f"{line}\n" for line in text.splitlines() if line.strip()[:60])[:4000], encoding="utf-8")
+    lines = [line for line in text.splitlines() if line.strip()][:60]
+    corpus.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     start = shared / "models" / "stories15M"
     done = harden(HardenRequest(model=start, data=(corpus,), output=tmp_path / "out", epochs=epochs))
     after, before = done.usefulness
