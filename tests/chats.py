@@ -2,12 +2,14 @@
 
 import json
 import random
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
 
+from atdp_cli.corpus.spans import Span, Tier
 from tests.small import WORDS, write_checkpoint
 
 CHATML = (
@@ -33,14 +35,16 @@ def end_of(template: str, role: str) -> str:
     return ENDS.get(template, " (over)\n" if role == "assistant" else "\n")
 
 
-def write_chat_checkpoint(folder: Path, lines: list[str], template: str = CHATML) -> Path:
-    """The small checkpoint with a chat template, whose tokens are added to the vocabulary."""
+def write_chat_checkpoint(
+    folder: Path, lines: list[str], template: str | Mapping[str, str] = CHATML, context: int = 64
+) -> Path:
+    """The small checkpoint with a chat template, or several by name, whose tokens are added to the vocabulary."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    write_checkpoint(folder, lines)
+    write_checkpoint(folder, lines, context=context)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     tokenizer.add_special_tokens({"additional_special_tokens": SPECIAL})
-    tokenizer.chat_template = template
+    tokenizer.chat_template = template if isinstance(template, str) else dict(template)
     model = AutoModelForCausalLM.from_pretrained(folder)
     model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
     model.save_pretrained(folder)
@@ -62,6 +66,44 @@ def small_conversations(count: int = 60) -> list[list[dict[str, Any]]]:
         return [{"role": role, "content": content()} for role in roles]
 
     return [conversation() for _ in range(count)]
+
+
+_FLAGGED = re.compile("<([A-Z_]+):([^>]*)>")
+
+
+def flagged_conversations(count: int = 60) -> list[tuple[str, tuple[Span, ...]]]:
+    """What is said in conversations, a line a message, with its spans.
+
+    The values of one message come again in others: whole, in part, in another form, or in what is made of them.
+    """
+    draw = random.Random(9)
+    return [_flagged(_said_again(draw)) for _ in range(count)]
+
+
+def _said_again(draw: random.Random) -> str:
+    """Messages with their values marked: the first, and one to five others in any order, some more than once."""
+    given, family = draw.choice(("Emma Clarke", "Omar Haddad", "Lena Fischer", "Joseph Banter")).split()
+    number, card = f"{draw.randrange(10**6):06d}", f"{draw.randrange(10**12, 10**13)}"
+    month, day, year = draw.randrange(3, 6), draw.randrange(13, 29), draw.randrange(1990, 2020)
+    others = (
+        f"hello <PERSON:{given}>, is <EMAIL:{given.lower()}.{family.lower()}@mail.org> still yours?",
+        f"that is <NUMBER:{number[:3]}-{number[3:]}>, for <PERSON:{given[0]}. {family}> of <GPE:Berlin>.",
+        f"paid by <CREDIT_CARD:{card}> on <DATE:{('March', 'April', 'May')[month - 3]} {day}, {year}>.",
+        f"the card ending in <NUMBER:{card[-4:]}>, the day was <DATE:{year}-{month:02d}-{day:02d}>.",
+        f"<PERSON:{family.upper()}> said {' '.join(draw.choices(WORDS, k=draw.randint(3, 8)))} <NUMBER:{number}>.",
+    )
+    first = f"my name is <PERSON:{given} {family}> and my order is <NUMBER:{number}>."
+    return "\n".join((first, *draw.choices(others, k=draw.randint(1, 5))))
+
+
+def _flagged(marked: str) -> tuple[str, tuple[Span, ...]]:
+    text, spans = "", []
+    before, *parts = _FLAGGED.split(marked)
+    for label, value, behind in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        text += before
+        spans.append(Span(len(text), len(text) + len(value), label, "ner", Tier.LOW_ENTITY))
+        text, before = text + value, behind
+    return text + before, tuple(spans)
 
 
 def write_conversations(path: Path, conversations: Sequence[object]) -> Path:

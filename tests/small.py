@@ -23,7 +23,7 @@ def write_corpus(path: Path, lines: list[str]) -> Path:
     return path
 
 
-def write_checkpoint(folder: Path, lines: list[str], seed: int = 7) -> Path:
+def write_checkpoint(folder: Path, lines: list[str], seed: int = 7, context: int = 64) -> Path:
     """A GPT-2 of some 50,000 random parameters with a byte-level BPE tokenizer of its own, in fp32."""
     import torch
     from tokenizers import ByteLevelBPETokenizer
@@ -32,12 +32,12 @@ def write_checkpoint(folder: Path, lines: list[str], seed: int = 7) -> Path:
     bpe = ByteLevelBPETokenizer()
     bpe.train_from_iterator(lines, vocab_size=400, special_tokens=["<|endoftext|>"], show_progress=False)
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=bpe._tokenizer, bos_token="<|endoftext|>", eos_token="<|endoftext|>", model_max_length=64
+        tokenizer_object=bpe._tokenizer, bos_token="<|endoftext|>", eos_token="<|endoftext|>", model_max_length=context
     )
     torch.manual_seed(seed)
     config = GPT2Config(
         vocab_size=len(tokenizer),
-        n_positions=64,
+        n_positions=context,
         n_embd=32,
         n_layer=2,
         n_head=2,

@@ -129,7 +129,7 @@ def _covers_record(claim: Claim, before: str, after: str) -> bool:
     if claim.same_shapes:
         if any(_lists_and_rules(label) != _lists_and_rules(other) for label, other in labels):
             return False
-        if [_profile(*each) for each in old] != [_profile(*each) for each in new]:
+        if [profile(*each) for each in old] != [profile(*each) for each in new]:
             return False
     if claim.same_pattern and _equalities(old) != _equalities(new):
         return False
@@ -208,7 +208,7 @@ _WITH_WORDS = frozenset((*_NAMES, *_AMOUNTS, "PRODUCT", "WORK_OF_ART", "LAW"))
 """Labels of names, places, dates and amounts."""
 
 
-def _profile(label: str, surface: str) -> tuple[str, ...]:
+def profile(label: str, surface: str) -> tuple[str, ...]:
     """Digits where digits are; in names, places, dates and amounts, words of the same case where words are,
     abbreviations of the same length; elsewhere letters of the same case where letters are; all other characters the
     same, but for domains of e-mail addresses, and so words of a public list and the 's of a possessive. For ASCII."""

@@ -1,12 +1,13 @@
 """Corpora with other flagged values: whatever option reads raw text, the same bytes are published.
 
-Each case changes every record of a corpus, about sixty of them, into a neighbour: by one stream of random numbers the
-weights, what was chosen on the way and all public files must be the same to the last bit.
+Each case changes every record of a corpus, about sixty lines or conversations, into a neighbour: by one stream of
+random numbers the weights, what was chosen on the way and all public files must be the same to the last bit.
 """
 
+import itertools
 import json
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -23,28 +24,42 @@ from atdp_cli.hardening.summary import HardenSummary
 from atdp_cli.replacement.decoys import uniformly
 from atdp_cli.replacement.draw import decoy_record
 from atdp_cli.replacement.edits import redact_text
-from atdp_cli.replacement.equality import equality_pattern
+from atdp_cli.replacement.equality import DecoyEquality, equality_pattern
 from atdp_cli.replacement.frequencies import votes
 from atdp_cli.training.recipe import NonPrivate, Recipe, Train, parse_recipe
+from tests.chats import CHATML, TEMPLATES, flagged_conversations, write_chat_checkpoint
+from tests.hardening.neighbours import profile
 from tests.hardening.resumption import Place, finished, report
 
 Text = tuple[str, tuple[Span, ...]]
-Changed = Literal["any", "uncounted", "same bytes"]
-"""What may change: any value, what no release counts, or what redacts to the same bytes."""
+Changed = Literal["any", "also equalities", "uncounted", "same bytes"]
+"""What may change: any value, also which are equal, what no release counts, or what redacts to the same bytes."""
 
 
-def neighbour(text: str, spans: tuple[Span, ...], changed: Changed, dice: random.Random) -> Text:
+def neighbour(text: str, spans: Sequence[Span], changed: Changed, dice: random.Random) -> Text:
     """Another value of the same label, shape and equalities in each flagged place that may change."""
+
+    def kept(of: Text) -> object:
+        shapes = [profile(span.label, of[0][span.start : span.end]) for span in merge(of[1])]
+        return shapes, changed == "also equalities" or equality_pattern([of])
+
+    before = text, tuple(spans)
+    # By chance values may be equal, or a name in capitals so short that it is an abbreviation.
+    redrawn = (_redrawn(*before, changed, dice) for _ in itertools.count())
+    return next(after for after in redrawn if kept(after) == kept(before))
+
+
+def _redrawn(text: str, spans: Sequence[Span], changed: Changed, dice: random.Random) -> Text:
     before = tuple(merge(spans))
     fixed = tuple(span for span in before if changed == "uncounted" and votes(text, (span,)))
     free = [span for span in before if span not in fixed]
-    [drawn] = decoy_record([(text, free)], uniformly(dice.randrange), "record")
+    equality: DecoyEquality = "none" if changed == "also equalities" else "record"
+    [drawn] = decoy_record([(text, free)], uniformly(dice.randrange), equality)
     moved = iter(drawn.places)
     after = []
     for span in before:
         start, end = (span.start, span.end) if span in fixed else next(moved)
         after.append(replace(span, start=start, end=end))
-    assert equality_pattern([(drawn.text, after)]) == equality_pattern([(text, before)])
     # What stays is where it was, so nothing that changes may change its length.
     assert not fixed or len(drawn.text) == len(text)
     if changed == "same bytes":
@@ -69,11 +84,46 @@ def objects(texts: list[str]) -> str:
     return "".join(json.dumps({"who": f"user {number // 4}", "said": text}) + "\n" for number, text in enumerate(texts))
 
 
+SPEAKERS = "(?P<user>user: )|(?P<assistant>assistant: )|(?P<system>system: )"
+"""What begins a message of plain text, as run.turns reads it."""
+
+
+def messages(number: int, text: str) -> Iterator[tuple[str, list[str]]]:
+    """Who says what in a conversation of some lines; now and then a message has two, and a system says the first."""
+    said, size = text.split("\n"), 2 if number % 5 == 4 else 1
+    for at in range(0, len(said), size):
+        answers = (at // size + number % 2) % 2
+        yield "system" if at == 0 and number % 4 == 3 else "assistant" if answers else "user", said[at : at + size]
+
+
+def chats(texts: list[str]) -> str:
+    """Conversations as objects, a message of two lines in two parts."""
+
+    def content(parts: list[str]) -> object:
+        return parts[0] if len(parts) == 1 else [{"type": "text", "text": each} for each in parts]
+
+    def chat(number: int, text: str) -> object:
+        said = [{"role": role, "content": content(parts)} for role, parts in messages(number, text)]
+        return {"who": f"user {number // 4}", "messages": said}
+
+    return "".join(json.dumps(chat(number, text)) + "\n" for number, text in enumerate(texts))
+
+
+def calls(texts: list[str]) -> str:
+    """Conversations as paragraphs in which speakers begin a message."""
+
+    def call(number: int, text: str) -> str:
+        return "\n".join(f"{role}: " + "\n".join(parts) for role, parts in messages(number, text))
+
+    return paragraphs([call(number, text) for number, text in enumerate(texts)])
+
+
 @dataclass(frozen=True, kw_only=True)
 class Case:
     """A run.
 
     Attributes:
+        conversations: Whether its records are conversations, and not lines.
         settings: Of the request.
         written: The corpus file of some texts, and the end of its name.
         stage: Settings of every stage.
@@ -81,10 +131,17 @@ class Case:
     """
 
     recipe: str = "decoys"
+    conversations: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
     written: tuple[Callable[[list[str]], str], str] = (lines, ".txt")
     stage: Mapping[str, Any] = field(default_factory=dict)
     changed: Changed = "any"
+
+
+def chat(settings: Mapping[str, Any] | None = None, **others: Any) -> Case:
+    """A run on conversations in JSON Lines, with other settings beside."""
+    read = {"text_field": "messages", **(settings or {})}
+    return Case(conversations=True, settings=read, written=(chats, ".jsonl"), **others)
 
 
 LONG = {"epochs": 8, "mechanism": NonPrivate(batch_size=4)}
@@ -109,22 +166,50 @@ CASES = {
     "users held out whole": Case(settings={"text_field": "said", "holdout_by": "who"}, written=(objects, ".jsonl")),
     "all records": Case(settings={"max_records": None}),
     "weights that stay in bf16": Case(settings={"compute_dtype": "bfloat16"}),
+    "chats": chat(),
+    "chats of which all is learnt": chat({"loss_on": "all"}),
+    "chats whose values need not be equal": chat(stage={"decoy_equality": "none"}, changed="also equalities"),
+    "chats after a release": chat(recipe="fitted-decoys", changed="uncounted"),
+    "chats, redacted, then decoys": chat(recipe="redacted+decoys", changed="same bytes"),
+    "chats, trials and the best epoch": chat({"tune": "quick"}, stage=LONG | {"restore_best": True}),
+    "chats by users held out whole": chat({"holdout_by": "who", "loss_on": "all"}),
+    "chats by a template that trims": chat({"chat_template": "Llama"}),
+    "chats by a template without special tokens": chat({"chat_template": "own", "loss_on": "all"}),
+    "chats in few windows": chat({"max_windows": 1}),
+    "speakers": Case(
+        conversations=True, settings={"privacy_unit": "paragraph", "turns": SPEAKERS}, written=(calls, ".txt")
+    ),
 }
+
+
+@pytest.fixture(scope="module")
+def checkpoint_folder(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> Path:
+    """The small checkpoint with several chat templates, which reads about three messages at a time."""
+    folder = tmp_path_factory.mktemp("checkpoint") / "tiny"
+    return write_chat_checkpoint(folder, lines, {"default": CHATML, **TEMPLATES}, context=128)
 
 
 def recipe_of(case: Case) -> Recipe:
     return tuple(replace(stage, **case.stage) for stage in parse_recipe(case.recipe) if isinstance(stage, Train))
 
 
+def records_in(case: Case, corpus: Path, texts: Sequence[str]) -> list[Record]:
+    """Some texts, written to a file and read again."""
+    write, _ = case.written
+    corpus.write_text(write(list(texts)), encoding="utf-8")
+    asked = {"unit": "privacy_unit", "text_field": "text_field", "turns": "turns"}
+    given = {name: case.settings[option] for name, option in asked.items() if option in case.settings}
+    records = list(read_records(corpus, **given))
+    assert [record.text for record in records] == list(texts)
+    assert all(bool(record.turns) == case.conversations for record in records)
+    return records
+
+
 def written(folder: Path, case: Case, texts: list[Text]) -> dict[str, Any]:
     """A corpus and its spans."""
     folder.mkdir()
-    write, ending = case.written
-    corpus, spans = folder / f"corpus{ending}", folder / "spans.jsonl"
-    corpus.write_text(write([text for text, _ in texts]), encoding="utf-8")
-    unit = case.settings.get("privacy_unit", "line")
-    records = list(read_records(corpus, unit=unit, text_field=case.settings.get("text_field", "text")))
-    assert [record.text for record in records] == [text for text, _ in texts]
+    corpus, spans = folder / f"corpus{case.written[1]}", folder / "spans.jsonl"
+    records = records_in(case, corpus, [text for text, _ in texts])
     spans.write_text(
         "".join(spans_line(record.id, found) + "\n" for record, (_, found) in zip(records, texts, strict=True))
     )
@@ -149,19 +234,31 @@ def public_files(hardened: HardenSummary) -> dict[str, bytes]:
     return files
 
 
+def texts_of(case: Case, place: Place, count: int = 60) -> list[Text]:
+    """The small corpus, or so many conversations."""
+    if case.conversations:
+        return flagged_conversations(count)
+    return [(record.text, spans) for record, spans in read_spans(place.spans, read_records(place.corpus))]
+
+
 def both(case: Case, place: Place, folder: Path) -> tuple[HardenSummary, HardenSummary]:
-    """The run on the small corpus, and on its neighbour in every record."""
-    dice = random.Random(case.recipe)
-    ours = [(record.text, tuple(spans)) for record, spans in read_spans(place.spans, read_records(place.corpus))]
+    """The run on a corpus, and on its neighbour in every record."""
+    dice, ours = random.Random(case.recipe), texts_of(case, place)
     theirs = [neighbour(*each, case.changed, dice) for each in ours]
     assert sum(text != other for (text, _), (other, _) in zip(ours[:60], theirs[:60], strict=True)) >= 55
+    return run_on(case, place, folder, "first", ours), run_on(case, place, folder, "second", theirs)
 
-    def of(name: str, texts: list[Text]) -> HardenSummary:
-        asked = {"checkpoint_history": "public", **case.settings, **written(folder / f"{name} corpus", case, texts)}
-        request: SettledRequest = place.request(recipe_of(case), out=name, **asked)
-        return finished(request.replace(recipe=recipe_of(case)) if case.stage else request)
 
-    return of("first", ours), of("second", theirs)
+def run_on(case: Case, place: Place, folder: Path, name: str, texts: list[Text]) -> HardenSummary:
+    """A case's run on these texts."""
+    asked = {"checkpoint_history": "public", **case.settings, **written(folder / f"{name} corpus", case, texts)}
+    return run_of(case, place, name, asked)
+
+
+def run_of(case: Case, place: Place, name: str, asked: dict[str, Any]) -> HardenSummary:
+    """The run with what is asked; a stage's settings hold over the small ones."""
+    request: SettledRequest = place.request(recipe_of(case), out=name, **asked)
+    return finished(request.replace(recipe=recipe_of(case)) if case.stage else request)
 
 
 @pytest.mark.ci
@@ -175,45 +272,65 @@ def test_no_flagged_value_has_a_say_in_what_is_published(name: str, place: Place
     assert first.perplexity.after != second.perplexity.after
 
 
+SEEN = {
+    "what a release counts": Case(recipe="fitted-decoys"),
+    "what a release counts of chats": chat(recipe="fitted-decoys"),
+    "which values of a chat are equal": chat(changed="also equalities"),
+}
+"""Corpora that differ in what is paid for by ε, or told by the decoys."""
+
+
 @pytest.mark.ci
-def test_what_a_release_counts_has_a_say(place: Place, tmp_path: Path) -> None:
-    """Corpora that differ in what is paid for by ε: the comparison sees that."""
-    first, second = both(Case(recipe="fitted-decoys"), place, tmp_path)
+@pytest.mark.parametrize("name", SEEN)
+def test_what_may_have_a_say_has_one(name: str, place: Place, tmp_path: Path) -> None:
+    """The comparison sees these differences."""
+    first, second = both(SEEN[name], place, tmp_path)
     assert public_files(first)["model.safetensors"] != public_files(second)["model.safetensors"]
 
 
 @pytest.mark.ci
-def test_no_held_out_value_of_a_file_has_a_say(place: Place, tmp_path: Path) -> None:
+def test_a_word_of_one_message_has_a_say(place: Place, tmp_path: Path) -> None:
+    """Even a word of a user's, which is read and not learnt."""
+    case, texts = chat(), flagged_conversations()
+    roles = ([role for role, _ in messages(number, text)] for number, (text, _) in enumerate(texts))
+    at = next(number for number, each in enumerate(roles) if each[:2] == ["user", "assistant"])
+    text, spans = texts[at]
+    changed = [*texts[:at], (text.replace("my name", "my fame", 1), spans), *texts[at + 1 :]]
+    first, second = (run_on(case, place, tmp_path, *each) for each in (("first", texts), ("second", changed)))
+    assert public_files(first)["model.safetensors"] != public_files(second)["model.safetensors"]
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("case", [Case(stage=LONG), chat(stage=LONG)], ids=["lines", "chats"])
+def test_no_held_out_value_of_a_file_has_a_say(case: Case, place: Place, tmp_path: Path) -> None:
     """With --eval-data and trials; the detector itself reads both files, so records count that it flags alike."""
-    pipeline, dice = load_pipeline(), random.Random(4)
-    ours = [(record.text, tuple(spans)) for record, spans in read_spans(place.spans, read_records(place.corpus))]
-    pairs = [(each, neighbour(*each, "any", dice)) for each in ours]
-    found = [
-        list(detect_records([Record(str(at), text) for at, (text, _) in enumerate(texts)], pipeline=pipeline))
-        for texts in zip(*pairs, strict=True)
-    ]
-    alike = [
-        (first.record.text, second.record.text)
-        for first, second, (_, (_, spans)) in zip(*found, pairs, strict=True)
-        if places_of(first.spans) == places_of(ours[int(first.record.id)][1])
-        and places_of(second.spans) == places_of(spans)
-    ]
+    dice, ending = random.Random(4), case.written[1]
+    ours = detected(case, tmp_path / f"ours{ending}", [text for text, _ in texts_of(case, place, 120)])
+    theirs = [neighbour(*each, "any", dice) for each in ours]
+    again = detected(case, tmp_path / f"theirs{ending}", [text for text, _ in theirs])
+    pairs = zip(ours, theirs, again, strict=True)
+    alike = [(text, other) for (text, _), (other, spans), (_, found) in pairs if places_of(found) == places_of(spans)]
     assert len(alike) >= 60
     assert sum(first != second for first, second in alike) >= 0.9 * len(alike)
 
     def of(name: str, texts: Sequence[str]) -> HardenSummary:
         (folder := tmp_path / f"{name} files").mkdir()
-        for file, part in (("data.txt", texts[:-15]), ("held.txt", texts[-15:])):
-            (folder / file).write_text(lines(list(part)), encoding="utf-8")
-        case = Case(stage=LONG)
-        asked: dict[str, Any] = {"data": (folder / "data.txt",), "eval_data": folder / "held.txt", "spans": None}
-        request = place.request(recipe_of(case), out=name, checkpoint_history="public", tune="quick", **asked)
-        return finished(request.replace(recipe=recipe_of(case)))
+        data, held = folder / f"data{ending}", folder / f"held{ending}"
+        records_in(case, data, texts[:-15])
+        records_in(case, held, texts[-15:])
+        asked = {**case.settings, "data": (data,), "eval_data": held, "spans": None}
+        return run_of(case, place, name, {"checkpoint_history": "public", "tune": "quick", **asked})
 
     first, second = (of(name, texts) for name, texts in zip(("first", "second"), zip(*alike, strict=True), strict=True))
     assert public_files(first) == public_files(second)
     assert first.perplexity.after != second.perplexity.after
 
 
+def detected(case: Case, corpus: Path, texts: Sequence[str]) -> list[Text]:
+    """Texts with what the detector flags in them."""
+    found = detect_records(records_in(case, corpus, texts), pipeline=load_pipeline())
+    return [(each.record.text, merge(at_tier(each.spans, Tier.LOW_ENTITY))) for each in found]
+
+
 def places_of(spans: Sequence[Span]) -> list[tuple[int, int, str]]:
-    return [(span.start, span.end, span.label) for span in merge(at_tier(spans, Tier.LOW_ENTITY))]
+    return [(span.start, span.end, span.label) for span in spans]
