@@ -3,20 +3,25 @@
     python -m tests.benchmarks.usefulness MODEL CHATS.txt --chats 200 --seeds 1 2 3 --json
 
 Trains one epoch on the first chats of a file, each a line, by several recipes from MODEL, and compares the results on
-the last ones by `atdp_cli.compare`. The chats are separated by <|endoftext|>. `presidio+faker` is what people would
-build in an afternoon: presidio's analyzer, each entity replaced by a value of Faker, the same one wherever a chat has
-it again, then ordinary fine-tuning; it needs `pip install faker` and the extra `presidio`. `trl` trains TRL's
-SFTTrainer on what `atdp decoy` wrote.
+the last ones by `atdp_cli.compare`, and by the name that the agent says once the customer is known, a made-up one.
+The chats are separated by <|endoftext|>. `presidio+faker` is what people would build in an afternoon: presidio's,
+each entity replaced by a value of Faker, the same one wherever a chat has it again, then ordinary fine-tuning; it needs
+`pip install faker` and the extra `presidio`. `trl` trains TRL's SFTTrainer on what `atdp decoy` wrote.
 """
 
 import argparse
 import json
 import random
+import re
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from atdp_cli import DecoyRequest, HardenRequest, compare, decoy, harden
+from atdp_cli.model.checkpoint import context_length, load_checkpoint
 
 END = "<|endoftext|>"
 
@@ -139,6 +144,38 @@ def by_trl(model: Path, corpus: Path, folder: Path, *, seed: int, rate: float) -
     return output
 
 
+PULLED_UP = re.compile(r"Account has been pulled up for ([A-Z]\w+) ([A-Z]\w+)")
+"""What the agent of ABCD's chats says once the customer is known."""
+
+SYLLABLES = "ba do fel gor hin jas kem lur mon nar pel quo ras sen tov ul vik wen yar zol".split()  # noqa: SIM905
+
+
+def customers(chats: list[str]) -> list[tuple[str, str]]:
+    """Chats up to where the agent says the customer's name, and that name: a made-up one, wherever the chat has it."""
+    dice, prompts = random.Random(1), []
+    for chat in chats:
+        if not (said := PULLED_UP.search(chat)) or said[1] not in chat[: said.start()]:
+            continue
+        given, family = ("".join(dice.choices(SYLLABLES, k=3)).capitalize() for _ in range(2))
+        before = chat[: said.start(1) - 1].replace(said[1], given).replace(said[2], family)
+        prompts.append((before, f" {given} {family}"))
+    return prompts
+
+
+def names_said(folder: Path, prompts: list[tuple[str, str]]) -> dict[str, int]:
+    """How many of these names a model says by its likeliest tokens: whole ones, and their tokens."""
+    checkpoint = load_checkpoint(folder)
+    whole = right = tokens = 0
+    for prompt, name in prompts:
+        before, said = (checkpoint.tokenizer(text)["input_ids"] for text in (prompt, name))
+        ids = torch.tensor([(before + said)[-context_length(checkpoint.model) :]])
+        with torch.inference_mode():
+            likeliest = checkpoint.model(input_ids=ids).logits[0, -len(said) - 1 : -1].argmax(-1)
+        hits = (likeliest == ids[0, -len(said) :]).tolist()
+        whole, right, tokens = whole + all(hits), right + sum(hits), tokens + len(hits)
+    return {"customers": len(prompts), "names": whole, "name_tokens": tokens, "name_tokens_right": right}
+
+
 def main() -> None:
     """Train, compare, print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -157,28 +194,36 @@ def main() -> None:
         folder = Path(place)
         corpus = write(folder / "train.txt", chats[: asked.chats])
         eval_data = write(folder / "eval.txt", chats[-asked.held_out :])
-        rows["base"] = [entry.model_dump() for entry in compare([asked.model], eval_data)]
+        prompts = customers(chats[-asked.held_out :])
+        rows["base"] = [measured(asked.model, eval_data, prompts)]
+        print("base", rows["base"], file=sys.stderr, flush=True)
         for seed in asked.seeds:
             for name in asked.recipes:
                 (run := folder / f"{seed} {name}").mkdir()
                 model = trained(name, asked.model, corpus, run, seed=seed, rate=asked.learning_rate)
-                rows.setdefault(name, []).extend(entry.model_dump() for entry in compare([model], eval_data))
-                if not asked.json:
-                    print(name, seed, rows[name][-1], flush=True)
+                rows.setdefault(name, []).append(measured(model, eval_data, prompts))
+                print(name, seed, rows[name][-1], file=sys.stderr, flush=True)
     if asked.json:
         print(json.dumps(rows))
     else:
         show(rows)
 
 
+def measured(model: Path, eval_data: Path, prompts: list[tuple[str, str]]) -> dict[str, Any]:
+    """What `compare` says of a model, and which customers' names it says."""
+    [entry] = compare([model], eval_data)
+    return entry.model_dump() | names_said(model, prompts)
+
+
 def show(rows: dict[str, list[dict[str, Any]]]) -> None:
     """A table, with the lowest and the highest of the seeds."""
-    print("| model | repeated values right | tokens right | perplexity, fresh values | with the true values |")
-    print("|---|---|---|---|---|")
+    print("| model | customers named | repeated values right | tokens right | perplexity, fresh values | true values |")
+    print("|---|---|---|---|---|---|")
     for name, entries in rows.items():
         shares = sorted(entry["whole"] / entry["values"] for entry in entries)
         tokens = sorted(entry["right"] / entry["tokens"] for entry in entries)
-        columns = [f"{low:.1%} to {high:.1%}" for low, *_, high in ([*shares, shares[-1]], [*tokens, tokens[-1]])]
+        named = sorted(entry["names"] / entry["customers"] for entry in entries)
+        columns = [f"{values[0]:.1%} to {values[-1]:.1%}" for values in (named, shares, tokens)]
         for key in ("perplexity", "raw"):
             values = sorted(entry[key]["all"] for entry in entries)
             columns.append(f"{values[0]:.2f} to {values[-1]:.2f}")
