@@ -20,6 +20,7 @@ from atdp_cli.hardening.request import SettledRequest
 from atdp_cli.model.adapter import add_adapter
 from atdp_cli.model.checkpoint import Checkpoint, context_length, load_checkpoint
 from atdp_cli.model.device import find_device, move_model
+from atdp_cli.model.folder import is_adapter
 from atdp_cli.model.hashes import seal_of
 from atdp_cli.model.staging import changed
 from atdp_cli.training.clip.engine import trainable
@@ -65,7 +66,7 @@ def load_model(request: SettledRequest, notify: Notify, sha256: Callable[[Path],
         UsageError: There is no such device, run.source-field does not go with the model, or a stage's objective does
             not.
     """
-    checkpoint = _load(request.model, sha256)
+    checkpoint = _load(request.model, sha256, keeps_half=_trains_adapter_in_half(request))
     _check_source(request, checkpoint)
     # The adapter comes after the move: one that was made before it can train and change nothing.
     device = find_device(request.device)
@@ -149,9 +150,15 @@ def unshard(request: SettledRequest, checkpoint: Checkpoint) -> Checkpoint:
     return replace(checkpoint, model=model)
 
 
-def _load(folder: Path, sha256: Callable[[Path], str]) -> Checkpoint:
+def _trains_adapter_in_half(request: SettledRequest) -> bool:
+    """Whether the weights beside the adapter are only read, by layers that compute in bfloat16."""
+    adapter = request.lora_rank is not None or is_adapter(request.model)
+    return adapter and request.compute_dtype == "bfloat16" and not (request.merge_adapter or request.ranks.sharded)
+
+
+def _load(folder: Path, sha256: Callable[[Path], str], *, keeps_half: bool = False) -> Checkpoint:
     """The checkpoint of a folder, which has to be the one that the ledger and the fingerprint are about."""
-    checkpoint = load_checkpoint(folder)
+    checkpoint = load_checkpoint(folder, keeps_half=keeps_half)
     if checkpoint.seal != seal_of(folder, sha256):
         raise changed(folder)
     return checkpoint

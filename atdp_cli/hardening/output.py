@@ -123,7 +123,7 @@ def _save(request: SettledRequest, trained: Checkpoint, folder: Path) -> Checkpo
     model = merged(trained.model) if request.merge_adapter else trained.model
     save_checkpoint(model, trained.tokenizer, folder, request.save_dtype or trained.stored_dtype)
     try:
-        return load_checkpoint(folder)
+        return load_checkpoint(folder, request.device)
     except InputError as error:
         raise RunError(
             f"The hardened model does not load again: {error.problem}", "Try --set run.save-dtype=float32."

@@ -71,12 +71,15 @@ class Checkpoint:
         return tokenizer_fingerprint(self.tokenizer)
 
 
-def load_checkpoint(folder: Path, device: str = "cpu", *, audited: bool = False) -> Checkpoint:
+def load_checkpoint(
+    folder: Path, device: str = "cpu", *, audited: bool = False, keeps_half: bool = False
+) -> Checkpoint:
     """Load a model folder into fp32, in eval mode. No pickle is opened, no code of the folder is run.
 
     Args:
         device: Where the model goes once it is loaded and checked, as `find_device` takes it.
         audited: Quantised weights are allowed, and loaded as the numbers that they stand for: the model is audited.
+        keeps_half: Weights stored in bfloat16 stay so, which takes half the memory: only an adapter is to train.
 
     Raises:
         UsageError: There is no such device.
@@ -91,7 +94,8 @@ def load_checkpoint(folder: Path, device: str = "cpu", *, audited: bool = False)
     with staged(model_files(base), read) as held, plain_files(base, held) as place:
         config = _load_config(base, place)
         tokenizer = load_tokenizer(tokenizer_folder(folder), read)
-        model = _load_model(base, place, config, tokenizer)
+        half = keeps_half and not is_quantised(base) and stored_dtype(base) == "bfloat16"
+        model = _load_model(base, place, config, tokenizer, torch.bfloat16 if half else torch.float32)
         if is_adapter(folder):
             with staged(model_files(folder), read) as adapter:
                 model = load_adapter(model, folder, adapter)
@@ -119,7 +123,7 @@ def _load_config(folder: Path, place: Path) -> PretrainedConfig:
 
 
 def _load_model(
-    folder: Path, place: Path, config: PretrainedConfig, tokenizer: PreTrainedTokenizerFast
+    folder: Path, place: Path, config: PretrainedConfig, tokenizer: PreTrainedTokenizerFast, dtype: torch.dtype
 ) -> PreTrainedModel:
     """The model of the files in `place`, which are those of `folder`."""
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
@@ -128,7 +132,7 @@ def _load_model(
         with no_warnings():
             model, info = kind.from_pretrained(
                 place,
-                dtype=torch.float32,
+                dtype=dtype,
                 use_safetensors=True,
                 trust_remote_code=False,
                 local_files_only=True,
