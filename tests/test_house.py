@@ -18,8 +18,9 @@ MOST_LINES, MOST_LINES_OF_A_FUNCTION = 400, 60
 MOST_CODE = 28_034
 """Lines of code of the package, without docstrings and comments. It may only be lowered."""
 
-FRAGMENTS: dict[str, str] = {}
-"""Modules that stay although they are fragments, each with its importer."""
+FRAGMENTS = {"atdp_cli.training.chacha_kernel": "atdp_cli.training.chacha"}
+"""Modules that stay although they are fragments, each with its importer: the kernel imports Triton, which only GPUs'
+builds of torch bring."""
 
 
 def public_names(tree: ast.Module) -> Iterator[str]:

@@ -1,9 +1,13 @@
 """The device that computes, and the number of threads."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from atdp_cli.errors import UsageError
 from atdp_cli.settings import require_at_least, require_at_most
@@ -39,6 +43,8 @@ def find_device(name: str) -> torch.device:
         return torch.device("cuda" if cuda else "cpu")
     if name == "cuda" and not cuda:
         raise UsageError("torch sees no GPU here.", "Leave --device out.")
+    # Read when a GPU's first matrix product is computed; without it torch refuses to promise the same bits twice.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     return torch.device(name)
 
 
@@ -50,6 +56,30 @@ def move_model(model: nn.Module, device: torch.device) -> None:
     if device.type == "cuda":
         (2 * torch.ones((), device=device, requires_grad=True)).backward()  # type: ignore[no-untyped-call]
     model.to(device)
+
+
+@contextmanager
+def same_bits(device: torch.device) -> Iterator[None]:
+    """On a GPU, run a model by operations that give the same bits twice, as backward attention does not by itself.
+
+    An operation that has no such form raises RuntimeError.
+    """
+    if device.type != "cuda":
+        yield
+        return
+    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    deterministic: Any = torch.utils.deterministic
+    filled = deterministic.fill_uninitialized_memory
+    kernels = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+    with sdpa_kernel(kernels):
+        # With a warning only, attention would stay as it is.
+        torch.use_deterministic_algorithms(True, warn_only=False)
+        deterministic.fill_uninitialized_memory = False
+        try:
+            yield
+        finally:
+            torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+            deterministic.fill_uninitialized_memory = filled
 
 
 def block_size(device: torch.device, in_cache: int) -> int:

@@ -21,6 +21,7 @@ class KeyStream:
     """Draws from one AES-256-CTR key stream; its state is the position in that stream."""
 
     def __init__(self, key: bytes) -> None:
+        self._key = key
         self._cipher = algorithms.AES(key)
         self._drawn = 0
         self._encryptor = Cipher(self._cipher, modes.CTR(bytes(_BLOCK))).encryptor()
@@ -29,6 +30,11 @@ class KeyStream:
     def position(self) -> int:
         """How many draws were taken or skipped."""
         return self._drawn
+
+    @property
+    def chacha_key(self) -> bytes:
+        """32 bytes for a stream of ChaCha20, which a GPU makes in place of this one, at the same positions."""
+        return hashlib.sha256(b"atdp ChaCha20 " + self._key).digest()
 
     def uniforms(self, count: int) -> Floats:
         """`count` draws on (0, 1], 53 bits each, shape [count]; 1 is what the largest rounds to."""

@@ -58,8 +58,7 @@ def mean_gradient(
     """The gradient of the weighted mean loss over the batch's tokens."""
     weight = sum(float(values[1:].sum()) for example in batch for values in example.weights)
     gradient = summed(model, local_items(ranks, batch))
-    for part in gradient:
-        part.div_(max(weight, 1e-6))
+    torch._foreach_div_(list(gradient), max(weight, 1e-6))
     all_reduce_sum(ranks, gradient)
     return gradient
 
@@ -91,8 +90,7 @@ def own_sum(
 
 
 def _add(total: Sequence[torch.Tensor], gradients: Sequence[torch.Tensor]) -> None:
-    for part, summand in zip(total, gradients, strict=True):
-        part.add_(summand)
+    torch._foreach_add_(list(total), list(gradients))
 
 
 def gradient_sum(

@@ -1,7 +1,7 @@
 """Noise, samples and clipped sums of a step: Gaussian noise and Poisson samples from a key stream."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 from atdp_cli.model.device import block_size
 from atdp_cli.privacy.rng import KeyStream
 from atdp_cli.privacy.trace import Clipped, Noised, Observe, Sampled, ignore_used
+from atdp_cli.training.chacha import uniforms
 from atdp_cli.training.clip.engine import ClippedSum, ClippingEngine
 from atdp_cli.training.examples import Example
 from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks
@@ -19,31 +20,18 @@ from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks
 BLOCK = 1 << 15
 """Normals drawn at a time on a CPU, whose cache holds them, which makes drawing seven times as fast."""
 
-COPIED_AT_ONCE = 1 << 17
-"""Draws of the key stream that are copied to another device at a time: what the processor's cache holds."""
-
 
 def normals(stream: KeyStream, count: int, device: torch.device | None = None) -> torch.Tensor:
     """`count` standard normals in fp64, shape [count], by the Box-Muller transform of 53-bit uniforms.
 
-    The key stream is computed on the CPU; the transform on `device`, by default the CPU as well. The problem of
-    floating-point Gaussians' rounding (Mironov 2012) is not solved here.
+    All of it is made on `device`, by default the CPU: there the key stream is AES-256's, elsewhere ChaCha20's. The
+    problem of floating-point Gaussians' rounding (Mironov 2012) is not solved here.
     """
     pairs = _uniforms_for(count) // 2
-    uniforms = _uniforms(stream, 2 * pairs, device)
-    radius = uniforms[:pairs].log_().mul_(-2).sqrt_()
-    angle = uniforms[pairs:].mul_(2 * math.pi)
+    drawn = uniforms(stream, 2 * pairs, device)
+    radius = drawn[:pairs].log_().mul_(-2).sqrt_()
+    angle = drawn[pairs:].mul_(2 * math.pi)
     return torch.cat((torch.cos(angle).mul_(radius), angle.sin_().mul_(radius)))[:count]
-
-
-def _uniforms(stream: KeyStream, count: int, device: torch.device | None) -> torch.Tensor:
-    """The next uniforms of the stream, fp64, shape [count]: the same numbers on every device."""
-    if device is None or device.type == "cpu":
-        return torch.from_numpy(stream.uniforms(count))
-    integers = torch.empty(count, dtype=torch.int64, device=device)
-    for part in torch.split(integers, COPIED_AT_ONCE):
-        part.copy_(torch.from_numpy(stream.integers(len(part))))
-    return integers.double().add_(0.5).mul_(2.0**-53)
 
 
 def _uniforms_for(count: int) -> int:
@@ -95,29 +83,52 @@ def add_noise(
     coordinate's noise once, as with one process. What was added is measured: the sum after less the sum before.
     """
     start, drawn_in = stream.position, set[torch.dtype]()
-    blocks = [block for part in gradient_sum for block in torch.split(part.view(-1), block_size(part.device, BLOCK))]
+    blocks = list(_blocks(gradient_sum))
     coordinates, squares = 0, []
     for index, block in enumerate(blocks):
+        count = sum(map(len, block))
         if index % ranks.size == ranks.rank:
-            noise, before = normals(stream, len(block), block.device), block.to(torch.float64, copy=True)
-            block.add_(noise, alpha=standard_deviation)
-            added = before.sub_(block)
-            coordinates += len(block)
+            noise, before = normals(stream, count, block[0].device), _joined(block).to(torch.float64, copy=True)
+            torch._foreach_add_(block, torch.split(noise, [len(part) for part in block]), alpha=standard_deviation)
+            added = before.sub_(_joined(block))
+            coordinates += count
             squares.append(torch.dot(added, added))
             drawn_in.add(noise.dtype)
         else:
-            stream.skip(_uniforms_for(len(block)))
+            stream.skip(_uniforms_for(count))
     total = torch.stack(squares).sum() if squares else torch.zeros((), dtype=torch.float64)
-    tally = torch.stack((torch.full_like(total, coordinates), total)).to(blocks[0].device if blocks else None)
+    tally = torch.stack((torch.full_like(total, coordinates), total)).to(blocks[0][0].device if blocks else None)
+    parts = [part for block in blocks for part in block]
     return AddedNoise(
         tally=tally,
         standard_deviation=standard_deviation,
         start=start,
         end=stream.position,
-        dtype=distinct(block.dtype for block in blocks),
-        device=distinct(block.device.type for block in blocks),
+        dtype=distinct(part.dtype for part in parts),
+        device=distinct(part.device.type for part in parts),
         drawn_in=distinct(drawn_in),
     )
+
+
+def _blocks(gradient_sum: Sequence[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
+    """The coordinates in the order in which noise is added, each block's in one or more pieces, views of the sum.
+
+    A GPU takes small tensors together, since each operation costs it as much as a million numbers.
+    """
+    block: list[torch.Tensor] = []
+    for part in gradient_sum:
+        size = block_size(part.device, BLOCK)
+        for piece in torch.split(part.view(-1), size):
+            if block and (part.device.type == "cpu" or sum(map(len, block)) + len(piece) > size):
+                yield block
+                block = []
+            block.append(piece)
+    if block:
+        yield block
+
+
+def _joined(pieces: Sequence[torch.Tensor]) -> torch.Tensor:
+    return pieces[0] if len(pieces) == 1 else torch.cat(list(pieces))
 
 
 def distinct(values: Iterable[object]) -> str:
@@ -168,6 +179,8 @@ def clip_and_sum(
 def _length(parts: Sequence[torch.Tensor]) -> float:
     """The L2 norm of all parts together: each block's square in the parts' dtype, which is fp32 at least, and their
     sum in fp64."""
+    if parts and parts[0].device.type != "cpu":
+        return float(torch.stack(torch._foreach_norm(list(parts))).double().square().sum().sqrt())
     blocks = [block for part in parts for block in torch.split(part.reshape(-1), BLOCK)]
     squares = [torch.dot(block, block) for block in blocks]
     return float(torch.stack(squares).double().sum().sqrt()) if squares else 0.0

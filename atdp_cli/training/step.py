@@ -105,8 +105,9 @@ def noisy_step(
     """
     added = add_noise(gradient_sum, noise.standard_deviation, noise.stream, noise.ranks)
     all_reduce_sum(noise.ranks, [*gradient_sum, added.tally])
-    observe(added.observed())
-    optimizer_step(model, optimizer, [part.div_(batch) for part in gradient_sum], noise.ranks, first=first)
+    torch._foreach_div_(list(gradient_sum), batch)
+    optimizer_step(model, optimizer, gradient_sum, noise.ranks, first=first)
+    observe(added.observed())  # last, since it waits for the device
 
 
 def optimizer_step(
@@ -143,5 +144,8 @@ def optimizer_step(
 def all_finite(tensors: Sequence[torch.Tensor]) -> bool:
     """Whether no number in the tensors is infinite or NaN."""
     # An infinite or NaN number makes its sum so, too. Large finite ones can as well: then each number is checked.
-    sums = torch.stack([tensor.sum() for tensor in tensors]) if tensors else torch.zeros(0)
+    if tensors and tensors[0].device.type != "cpu":
+        sums = torch.stack(torch._foreach_norm(list(tensors), 1))
+    else:
+        sums = torch.stack([tensor.sum() for tensor in tensors]) if tensors else torch.zeros(0)
     return bool(sums.isfinite().all()) or all(bool(tensor.isfinite().all()) for tensor in tensors)

@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from transformers import PreTrainedModel
 
 from atdp_cli.model.forward import Batch, logits_of, pad
 from atdp_cli.model.windows import Window
-from atdp_cli.training.clip.engine import MAX_TERMS
+from atdp_cli.training.clip.engine import ADDED_IN_FP32, MAX_TERMS
 from atdp_cli.training.examples import Example
 
 MIN_WIDTH = 8
@@ -22,8 +23,19 @@ LOGIT_BYTES = 256 * 2**20
 
 MAX_TOKENS = 4096
 
-GPU_BATCH = 4
-"""How many times as many tokens a GPU computes at a time."""
+GPU_LOGIT_SHARE = 1 / 32
+"""The share of a GPU's memory that logits in fp32 may take."""
+
+GPU_TOKENS = 1 << 14
+
+PRIVATE_GPU_TOKENS = (1 << 11, 1 << 13)
+"""Tokens of a private batch on a GPU, at least and at most: less in larger models, which keep a GPU busy with less."""
+
+PRIVATE_GPU_PRODUCTS = 1 << 40
+"""Parameters times tokens of a private batch on a GPU, where the limits allow it."""
+
+CPU_WIDTHS, GPU_WIDTHS = 8, 2
+"""The widths of batches between powers of two. A GPU loses less by padding than by batches that are hardly filled."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -35,6 +47,7 @@ class PhysicalBatch(Batch):
         weights: fp32, shape [windows, T]: each token's weight in its record's loss; 0 at padding.
         distilled: bool, shape [windows, T]: distilled tokens; None where there are none.
         teacher, share: As each of the records has them.
+        fillers: Records of no weight that stand behind them, so that the batch has the size that all of its shape have.
     """
 
     records: tuple[int, ...]
@@ -42,6 +55,12 @@ class PhysicalBatch(Batch):
     distilled: torch.Tensor | None = None
     teacher: PreTrainedModel | None = None
     share: float = 1.0
+    fillers: int = 0
+
+    @property
+    def rows(self) -> int:
+        """The number of records, fillers included."""
+        return len(self.records) + self.fillers
 
     @property
     def windows(self) -> int:
@@ -50,10 +69,22 @@ class PhysicalBatch(Batch):
 
 
 def default_tokens(model: PreTrainedModel) -> int:
-    """The tokens whose fp32 logits take 256 MiB, at most 4,096; four times as many on a GPU."""
-    vocabulary = model.get_input_embeddings().weight.shape[0]
-    tokens = int(min(MAX_TOKENS, max(1, LOGIT_BYTES // (4 * vocabulary))))
-    return tokens if model.device.type == "cpu" else GPU_BATCH * tokens
+    """The tokens whose fp32 logits take 256 MiB, at most 4,096; on a GPU more, by its memory."""
+    vocabulary = int(model.get_input_embeddings().weight.shape[0])
+    if model.device.type != "cuda":
+        return min(MAX_TOKENS, max(1, LOGIT_BYTES // (4 * vocabulary)))
+    room = GPU_LOGIT_SHARE * torch.cuda.get_device_properties(model.device).total_memory
+    return int(min(GPU_TOKENS, max(1, room // (4 * vocabulary))))
+
+
+def private_tokens(model: PreTrainedModel) -> int:
+    """The tokens of a batch of a stage with noise: on a GPU all batches of a shape have them, so they are fewer."""
+    tokens = default_tokens(model)
+    if model.device.type != "cuda":
+        return tokens
+    least, most = PRIVATE_GPU_TOKENS
+    rounded = 1 << (PRIVATE_GPU_PRODUCTS // int(model.num_parameters())).bit_length()
+    return min(tokens, max(least, min(most, rounded)))
 
 
 class Shape(NamedTuple):
@@ -73,31 +104,32 @@ class Shape(NamedTuple):
     source_padded: bool = False
 
 
-def shape_of(example: Example, longest: int) -> Shape:
+def shape_of(example: Example, longest: int, widths: int = CPU_WIDTHS) -> Shape:
     """The shape of a record with windows.
 
     Args:
         longest: The widest batch that the model takes; a window is never padded beyond it.
+        widths: See `padded_width`.
     """
     lengths = [len(window.token_ids) for window in example.windows]
     sources = [len(window.source) for window in example.windows if window.source is not None]
-    width = padded_width(max(lengths), longest)
-    source_width = padded_width(max(sources), longest) if sources else 0
+    width = padded_width(max(lengths), longest, widths)
+    source_width = padded_width(max(sources), longest, widths) if sources else 0
     return Shape(len(lengths), width, min(lengths) < width, source_width, min(sources, default=0) < source_width)
 
 
-def padded_width(length: int, longest: int) -> int:
-    """`length` rounded up to a multiple of `MIN_WIDTH`, from 64 on to one of 8 steps between powers of two.
+def padded_width(length: int, longest: int, widths: int = CPU_WIDTHS) -> int:
+    """`length` rounded up to a multiple of `MIN_WIDTH`, from some length on to one of `widths` between powers of two.
 
-    At most `longest`. Of 64 tokens or more, 7/8 are the window's own. Wider steps would pad more, narrower ones would
-    leave fewer records a batch.
+    At most `longest`. With 8 widths, 7/8 of 64 tokens or more are the window's own. Wider steps would pad more,
+    narrower ones would leave fewer records a batch.
     """
-    step = max(MIN_WIDTH, 1 << max(0, length.bit_length() - 4))
+    step = max(MIN_WIDTH, (1 << length.bit_length()) // (2 * widths))
     rounded = -(-length // step) * step
     return max(length, min(rounded, longest))
 
 
-def split(sample: Sequence[Example], tokens: int, longest: int) -> Iterator[PhysicalBatch]:
+def split(sample: Sequence[Example], tokens: int, longest: int, *, fill: bool = False) -> Iterator[PhysicalBatch]:
     """Cut a sample into batches of records of one shape, each of at most `tokens` tokens or of one record.
 
     A record's shape does not depend on the others, so they cannot change by how much it is padded, whether it is
@@ -107,15 +139,19 @@ def split(sample: Sequence[Example], tokens: int, longest: int) -> Iterator[Phys
     Args:
         tokens: Padding included.
         longest: See `shape_of`.
+        fill: All batches of a shape have the same size, whatever the sample: a GPU takes other kernels for other
+            sizes, which round in other ways.
     """
     groups: dict[Shape, list[int]] = {}
     for row, example in enumerate(sample):
         if example.windows:
-            groups.setdefault(shape_of(example, longest), []).append(row)
+            groups.setdefault(shape_of(example, longest, GPU_WIDTHS if fill else CPU_WIDTHS), []).append(row)
     for shape, rows in sorted(groups.items()):
         count = max(1, min(tokens, MAX_TERMS) // (shape.windows * max(shape.width, shape.source_width)))
+        count = min(count, ADDED_IN_FP32) if fill else count
         for first in range(0, len(rows), count):
-            yield collate(sample, rows[first : first + count], shape)
+            batch = rows[first : first + count]
+            yield collate(sample, batch, shape, fillers=count - len(batch) if fill else 0)
 
 
 def must_run_alone(batches: Sequence[PhysicalBatch], norms: torch.Tensor) -> bool:
@@ -170,14 +206,19 @@ def idle(model: PreTrainedModel) -> PhysicalBatch:
     return PhysicalBatch(tokens, None, source, mask, records=(0,), weights=torch.zeros(1, 2))
 
 
-def collate(sample: Sequence[Example], rows: Sequence[int], shape: Shape | None = None) -> PhysicalBatch:
+def collate(
+    sample: Sequence[Example], rows: Sequence[int], shape: Shape | None = None, *, fillers: int = 0
+) -> PhysicalBatch:
     """One batch of these records of the sample, all of one stage, so that they share a teacher.
 
     Args:
         shape: That of each of these records; None to pad to the longest.
+        fillers: Records of token 0 and no weight to add, of that shape.
     """
     examples = [sample[row] for row in rows]
     windows = [window for example in examples for window in example.windows]
+    if shape is not None:
+        windows += [_filler(shape)] * (fillers * shape.windows)
     batch = pad(windows) if shape is None else pad(windows, width=shape.width, source_width=shape.source_width)
     weights, distilled = torch.zeros(batch.input_ids.shape), torch.zeros(batch.input_ids.shape, dtype=torch.bool)
     for index, values in enumerate(values for example in examples for values in example.weights):
@@ -194,7 +235,15 @@ def collate(sample: Sequence[Example], rows: Sequence[int], shape: Shape | None 
         distilled=distilled if distilled.any() else None,
         teacher=examples[0].teacher,
         share=examples[0].share,
+        fillers=fillers,
     )
+
+
+def _filler(shape: Shape) -> Window:
+    """A window as wide as its batch: one that is shorter would bring a mask where the others need none."""
+    ids, source = np.zeros(shape.width, dtype=np.int64), np.zeros(shape.source_width, dtype=np.int64)
+    nothing = np.zeros(shape.width, dtype=np.bool_)
+    return Window(0, ids, nothing, nothing, nothing, source if shape.source_width else None)
 
 
 @torch.no_grad()

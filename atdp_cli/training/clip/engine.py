@@ -21,6 +21,9 @@ MAX_CANCELLATION = ROUNDING_MARGIN * 2**24
 MAX_TERMS = 1 << 16
 """The most positions of a batch, and of a record whose gradient is not formed."""
 
+ADDED_IN_FP32 = 32
+"""The most records whose gradients a GPU adds in fp32 before their sum is added to the total in fp64."""
+
 ADDED_AT_ONCE = 1 << 16
 """Numbers of a gradient that are added at a time, so that their conversion to fp64 stays in the processor's cache."""
 
@@ -33,7 +36,8 @@ class ClippedSum:
         gradient: One tensor a trainable parameter, in the order of `trainable`.
         norms: L2 norm of each record's gradient before clipping, fp64, shape [records]; not finite where the
             record's gradient is not, and then it added nothing.
-        batch_effect: η: by at most ηC a record adds something else when it is computed beside others.
+        batch_effect: η: by at most ηC a record adds something else when it is computed beside others, or its adding up
+            in fp32 rounds.
         engine: The name of the engine that made it; empty for one without a name.
     """
 
@@ -108,7 +112,8 @@ def sensitivity(clip_norm: float, records: int, batch_effect: float) -> float:
 
     - t_k goes: C. `ROUNDING_MARGIN` covers the rounding of the norm to which it was clipped.
     - t_r of the others changes, since they are computed in batches of other shapes: each by at most ηC, and by
-      2⁻⁴⁰C where sums in fp64 have another order. `batch_effect` says what η is.
+      2⁻⁴⁰C where sums in fp64 have another order. `batch_effect` says what η is. A GPU adds up to 32 records in fp32,
+      whose error of at most 32·2⁻²⁴C for each record, with k and without, is part of η.
     - e changes, by at most ‖e‖ with k and without. k additions in any order err by at most k·2⁻⁵³ times the sum of
       what is added, in every coordinate and so in the L2 norm. Those terms are the records' gradients where each is
       formed; where none is, they are the outer products and rows of their positions, whose norms add up to at most

@@ -18,6 +18,7 @@ from transformers import PreTrainedModel
 from transformers.models.t5.modeling_t5 import T5Attention
 
 from atdp_cli.model.checkpoint import context_length
+from atdp_cli.model.device import same_bits
 from atdp_cli.model.forward import logits_of
 from atdp_cli.training.clip.batches import PhysicalBatch, idle, loss_gradient, must_run_alone, split
 from atdp_cli.training.clip.engine import MAX_CANCELLATION, ClippedSum, add_scaled, clip_factor, trainable, zeros_of
@@ -31,6 +32,7 @@ from atdp_cli.training.clip.ghost_norm import (
     squared_norms,
 )
 from atdp_cli.training.clip.layer_rules import Call, Rule, UnknownLayerError, trained_layers
+from atdp_cli.training.clip.on_device import SUM_EFFECT, clip_on_device
 from atdp_cli.training.examples import Example
 from atdp_cli.training.parallel.collectives import all_reduce_max
 from atdp_cli.training.parallel.fsdp import reshard
@@ -66,7 +68,7 @@ class _Tape:
         self.calls.append(None)
 
         def complete(gradient: torch.Tensor) -> None:
-            call = Call(inputs, named, gradient, batch.windows, batch.input_ids.shape[1], len(batch.records))
+            call = Call(inputs, named, gradient, batch.windows, batch.input_ids.shape[1], batch.rows)
             self.calls[index] = layer, rule, call
 
         output.register_hook(complete)  # type: ignore[no-untyped-call]
@@ -87,9 +89,12 @@ def capture(
     trained = trainable(model)
     tape = _Tape(batch, zero=torch.zeros((), device=model.device, requires_grad=True))
     with frozen(trained), _hooked(layers, tape), torch.enable_grad():
-        logits = logits_of(model, batch, positions=positions)
+        with same_bits(model.device):
+            logits = logits_of(model, batch, positions=positions)
         tape.recording = False
-        torch.autograd.backward(logits, loss_gradient(logits, batch))
+        gradient = loss_gradient(logits, batch)
+        with same_bits(model.device):
+            torch.autograd.backward(logits, gradient)
     reshard(model)
     return _uses(tape, set(trained))
 
@@ -163,9 +168,6 @@ def _uses(tape: _Tape, trained: Container[torch.Tensor]) -> Uses:
 FORMED_AT_ONCE = 2
 """Records whose formed gradients are held until they are added: on a CPU two at a time take half as long."""
 
-FORMED_BYTES = 4 * 2**30
-"""Bytes of formed gradients that are held on a GPU, which waits for the CPU each time that they are added."""
-
 
 def clipped_sum(
     model: PreTrainedModel,
@@ -189,22 +191,35 @@ def clipped_sum(
     Raises:
         UnknownLayerError: A trained layer has no rule, or an input without one row for each window.
     """
-    parameters = trainable(model)
-    total: dict[torch.Tensor, torch.Tensor] = dict(zip(parameters, zeros_of(model), strict=True))
-    norms = torch.zeros(len(records), dtype=torch.float64)
+    parameters, on_cpu = trainable(model), model.device.type == "cpu"
+    summed = zeros_of(model)
+    total: dict[torch.Tensor, torch.Tensor] = dict(zip(parameters, summed, strict=True))
     layers = trained_layers(model)
     buffers: dict[torch.Tensor, torch.Tensor] = {}
-    batches = list(split(records, tokens, context_length(model)))
+    batches = list(split(records, tokens, context_length(model), fill=not on_cpu))
     rounds = all_reduce_max(ranks, len(batches)) if ranks.sharded else len(batches)
+    measured: list[torch.Tensor] = []
     for batch in batches:
         uses = capture(model, layers, batch, positions=positions)
-        norms[list(batch.records)] = _clip(uses, batch, clip_norm, total, buffers)
+        if on_cpu:
+            measured.append(_clip(uses, batch, clip_norm, total, buffers))
+        else:
+            measured.append(clip_on_device(uses, batch.rows, clip_norm, total)[: len(batch.records)])
+    norms = _by_record(batches, measured, len(records))
     for _ in range(rounds - len(batches)):
         capture(model, layers, idle(model), positions=positions)
     again = must_run_alone(batches, norms)
     if all_reduce_max(ranks, int(again)) if ranks.sharded else again:
         return clipped_sum(model, records, clip_norm, tokens=1, positions=positions, ranks=ranks)
-    return ClippedSum(tuple(total[parameter] for parameter in parameters), norms, engine="ghost")
+    return ClippedSum(summed, norms, 0.0 if on_cpu else SUM_EFFECT, engine="ghost")
+
+
+def _by_record(batches: Sequence[PhysicalBatch], measured: Sequence[torch.Tensor], records: int) -> torch.Tensor:
+    """The norms of all records, on the CPU, where a GPU's come in one transfer."""
+    norms = torch.zeros(records, dtype=torch.float64)
+    if batches:
+        norms[[row for batch in batches for row in batch.records]] = torch.cat(list(measured)).cpu()
+    return norms
 
 
 def _clip(
@@ -217,17 +232,15 @@ def _clip(
     """Add the batch's clipped gradients to `total` and return its records' norms."""
     count = len(batch.records)
     unformed = [parameter for parameter, used in uses.items() if not must_instantiate(used)]
-    ghosts = _on_cpu({parameter: squared_norms(uses[parameter]) for parameter in unformed})
+    ghosts = {parameter: squared_norms(uses[parameter]) for parameter in unformed}
     limit = _total(ghosts, count).sqrt() * (MAX_CANCELLATION / math.sqrt(max(1, len(ghosts))))
     # Gradients whose terms nearly cancel are formed, so that the norm is that of the very numbers that are added up.
-    terms = _on_cpu({parameter: magnitudes(uses[parameter]) for parameter in unformed})
-    cancelling = {parameter: size > limit for parameter, size in terms.items()}
+    cancelling = {parameter: magnitudes(uses[parameter]) > limit for parameter in unformed}
     squares = sum((ghosts[parameter].where(~cancelling[parameter], 0.0) for parameter in ghosts), _total({}, count))
     formed = {parameter: cancelling.get(parameter, torch.ones(count)).nonzero()[:, 0].tolist() for parameter in uses}
     factors = torch.zeros_like(squares)
-    at_once = _formed_at_once(total)
-    for first in range(0, count, at_once):
-        last = min(first + at_once, count)
+    for first in range(0, count, FORMED_AT_ONCE):
+        last = min(first + FORMED_AT_ONCE, count)
         gradients = {
             parameter: (rows, _form(uses[parameter], rows, parameter, buffers))
             for parameter, every in formed.items()
@@ -243,15 +256,8 @@ def _clip(
                 add_scaled(total[parameter], *scaled)
     for parameter in ghosts:
         kept = factors.where(~cancelling[parameter], 0.0)
-        add_weighted(uses[parameter], kept.to(total[parameter].device), total[parameter])
+        add_weighted(uses[parameter], kept, total[parameter])
     return squares.sqrt()
-
-
-def _formed_at_once(total: Mapping[torch.Tensor, torch.Tensor]) -> int:
-    """The number of records whose gradients are formed before they are added."""
-    if all(part.device.type == "cpu" for part in total.values()):
-        return FORMED_AT_ONCE
-    return max(FORMED_AT_ONCE, FORMED_BYTES // (4 * sum(part.numel() for part in total.values())))
 
 
 def _form(
@@ -279,17 +285,11 @@ def _with_formed(
     """
     if not gradients:
         return squares
-    sums = squares.to(next(iter(gradients)).device, copy=True)
+    sums = squares.clone()
     for rows, formed in gradients.values():
         places = slice(None) if len(rows) == len(squares) else [row - first for row in rows]
         sums[places] += formed_norms(formed)
-    return sums.cpu()
-
-
-def _on_cpu(values: Mapping[torch.Tensor, torch.Tensor]) -> dict[torch.Tensor, torch.Tensor]:
-    """Each parameter's numbers, one for each record, in one transfer."""
-    together = torch.stack(list(values.values())).cpu() if values else ()
-    return dict(zip(values, together, strict=True))
+    return sums
 
 
 def _total(squares: Mapping[torch.Tensor, torch.Tensor], records: int) -> torch.Tensor:

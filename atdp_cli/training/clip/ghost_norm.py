@@ -1,4 +1,4 @@
-"""Per-record gradients of a parameter, their norms and their sum, from a layer's inputs and output gradients.
+"""Per-record gradients of a parameter, their norms and their sum, from a layer's inputs and output gradients, on a CPU.
 
 Index r runs over records, t over a record's positions (those of all its windows, one after the other).
 """
@@ -9,7 +9,6 @@ from typing import Literal, TypeVar
 
 import torch
 
-from atdp_cli.model.device import GPU_BLOCK, block_size
 from atdp_cli.training.clip.engine import MAX_TERMS
 
 
@@ -128,14 +127,8 @@ def _only(use_type: type[UseType], uses: Sequence[Use]) -> list[UseType]:
 
 
 def _grams(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """The Gram product of each record, shape [R]. A CPU's cache holds one record; a GPU is idle unless many are
-    computed together.
-    """
-    if left.device.type == "cpu":
-        return torch.stack([_gram(*record) for record in zip(left, right, strict=True)])
-    count = max(1, GPU_BLOCK // (left[0].numel() + right[0].numel()))
-    parts = zip(torch.split(left, count), torch.split(right, count), strict=True)
-    return torch.cat([_gram(*records) for records in parts])
+    """The Gram product of each record, shape [R], one at a time: a CPU's cache holds one."""
+    return torch.stack([_gram(*record) for record in zip(left, right, strict=True)])
 
 
 def _gram(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
@@ -196,33 +189,22 @@ def instantiate_gradients(uses: Sequence[Use], records: Sequence[int], out: torc
     Args:
         out: Shape [len(records), *parameter], contiguous.
     """
-    if out.device.type == "cpu":
-        for record, gradient in zip(records, out, strict=True):
-            _instantiate(uses, slice(record, record + 1), gradient[None])
-    elif records[-1] - records[0] == len(records) - 1:
-        _instantiate(uses, slice(records[0], records[-1] + 1), out)
-    else:
-        for index, record in enumerate(records):
-            _instantiate(uses, slice(record, record + 1), out[index : index + 1])
+    for record, gradient in zip(records, out, strict=True):
+        _instantiate(uses, record, gradient)
 
 
-def _instantiate(uses: Sequence[Use], records: slice, out: torch.Tensor) -> None:
+def _instantiate(uses: Sequence[Use], record: int, out: torch.Tensor) -> None:
     linear = _only(LinearUse, uses)
     if not linear:
         out.zero_()
     for use in linear:
-        left, right = use.left[records].mT.to(out.dtype), use.right[records].to(out.dtype)
-        kept = 0 if use is linear[0] else 1
-        if len(out) == 1:
-            out[0].addmm_(left[0], right[0], beta=kept)
-        else:
-            out.baddbmm_(left, right, beta=kept)
+        left, right = use.left[record].mT.to(out.dtype), use.right[record].to(out.dtype)
+        out.addmm_(left, right, beta=0 if use is linear[0] else 1)
     for other in uses:
         if isinstance(other, EmbeddingUse):
-            for rows, vectors, gradient in zip(other.rows[records], other.vectors[records], out, strict=True):
-                _add_rows(gradient, rows, vectors, transposed=other.transposed)
+            _add_rows(out, other.rows[record], other.vectors[record], transposed=other.transposed)
         elif isinstance(other, InstantiatedUse):
-            out.add_(other.gradient[records])
+            out.add_(other.gradient[record])
 
 
 def formed_norms(gradients: torch.Tensor) -> torch.Tensor:
@@ -235,9 +217,6 @@ def formed_norms(gradients: torch.Tensor) -> torch.Tensor:
         fp64, shape [records].
     """
     flat = gradients.view(len(gradients), gradients[0].numel())
-    if flat.device.type != "cpu":
-        norms: torch.Tensor = torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64)
-        return norms.square()
     return torch.stack([_squared_norm(gradient) for gradient in flat])
 
 
@@ -282,21 +261,16 @@ def add_weighted(uses: Sequence[Use], factors: torch.Tensor, total: torch.Tensor
 def _add_product(total: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> None:
     """total += Σ_{r,t} left[r, t] ⊗ right[r, t], some rows at a time: `left` may be as large as the logits."""
     left, right = left.flatten(0, 1), right.flatten(0, 1)
-    count = max(1, block_size(total.device, CONVERTED_AT_ONCE) // max(1, len(left)))
+    count = max(1, CONVERTED_AT_ONCE // max(1, len(left)))
     for part, columns in zip(torch.split(total, count), torch.split(left, count, dim=1), strict=True):
         part.addmm_(columns.to(total.dtype).T, right)
 
 
 CONVERTED_AT_ONCE = 1 << 20
-"""Numbers that are converted to fp64 at a time on a CPU."""
+"""Numbers that are converted to fp64 at a time."""
 
 
 def _add_rows(table: torch.Tensor, rows: torch.Tensor, vectors: torch.Tensor, *, transposed: bool) -> None:
     used = rows >= 0
     target = table.T if transposed else table
-    places, added = rows[used], vectors[used].to(table.dtype)
-    if table.device.type == "cpu":
-        target.index_add_(0, places, added)
-    else:
-        # A GPU's atomic additions come in any order; this sorts by row first.
-        target.index_put_((places,), added, accumulate=True)
+    target.index_add_(0, rows[used], vectors[used].to(table.dtype))

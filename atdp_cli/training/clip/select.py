@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 from atdp_cli.errors import InputError, RunError
 from atdp_cli.events import ChoiceWarning, Notify, ignore
 from atdp_cli.training.clip import ghost, opacus, per_record
-from atdp_cli.training.clip.batches import default_tokens
+from atdp_cli.training.clip.batches import private_tokens
 from atdp_cli.training.clip.engine import SAME_BITS, ClippedSum, ClippingEngine
 from atdp_cli.training.clip.layer_rules import UnknownLayerError
 from atdp_cli.training.clip.self_check import STATED_EFFECT, batch_effect, same_gradients, stated_effect, without_zeros
@@ -78,7 +78,7 @@ def select_engine(
         InputError: The chosen engine does not fit the model, or none does that can shard parameters; or a record's
             gradient is so different twice that no noise can allow for it.
     """
-    tokens = tokens or default_tokens(model)
+    tokens = tokens or private_tokens(model)
     if ranks.sharded:
         return _sharded(model, wanted, tokens, notify, ranks=ranks, precision=precision)
     refused: list[str] = []
@@ -125,7 +125,8 @@ def _sharded(
 
 def _stating(engine: ClippingEngine, effect: float) -> ClippingEngine:
     def run(model: PreTrainedModel, records: Sequence[Example], clip_norm: float) -> ClippedSum:
-        return replace(engine(model, records, clip_norm), batch_effect=effect)
+        clipped = engine(model, records, clip_norm)
+        return replace(clipped, batch_effect=clipped.batch_effect + effect)
 
     return run
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from atdp_cli.training.clip import ghost
 from atdp_cli.training.clip.batches import MAX_PADDING, MIN_WIDTH, PhysicalBatch, padded_width, split, split_by_length
+from atdp_cli.training.clip.engine import ADDED_IN_FP32
 from atdp_cli.training.clip.ghost import capture
 from atdp_cli.training.clip.ghost_norm import add_weighted
 from atdp_cli.training.clip.layer_rules import trained_layers
@@ -50,6 +51,18 @@ def test_a_records_shape_does_not_depend_on_the_others(lengths: list[int], token
         for row in batch.records:
             [alone] = split([sample[row]], tokens, LONGEST)
             assert batch.input_ids.shape[1] == alone.input_ids.shape[1]
+            assert (batch.attention_mask is None) == (alone.attention_mask is None)
+
+
+@given(st.lists(st.integers(2, 300), min_size=1, max_size=60), st.integers(1, 4096))
+def test_filled_batches_of_a_shape_have_one_size_whatever_the_sample(lengths: list[int], tokens: int) -> None:
+    sample = [record(length, seed=seed) for seed, length in enumerate(lengths)]
+    for batch in split(sample, tokens, LONGEST, fill=True):
+        assert batch.rows == batch.windows <= ADDED_IN_FP32
+        assert not batch.weights[len(batch.records) :].any()
+        for row in batch.records:
+            [alone] = split([sample[row]], tokens, LONGEST, fill=True)
+            assert batch.input_ids.shape == alone.input_ids.shape
             assert (batch.attention_mask is None) == (alone.attention_mask is None)
 
 
