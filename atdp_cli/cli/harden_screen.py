@@ -1,6 +1,5 @@
 """The terminal output of `atdp harden`: before it trains the plan and what it needs, afterwards the result."""
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -84,6 +83,7 @@ def show_result(result: "HardenSummary", console: "Console") -> None:
     from rich.table import Table
 
     from atdp_cli.reporting.document import HTML_FILE
+    from atdp_cli.reporting.html import VERDICTS
 
     table = Table("held-out perplexity", "all", "sensitive", "other", title="Result", title_justify="left")
     entries = [("its start", result.perplexity.before), ("this model", result.perplexity.after)]
@@ -100,11 +100,9 @@ def show_result(result: "HardenSummary", console: "Console") -> None:
     console.print(f"{result.steps} steps in {_duration(result.seconds)}.")
     console.print(f"Report: {Path(result.output) / HTML_FILE}", soft_wrap=True)
     console.print(f"Keep private: {beside(Path(result.output), PRIVATE)}", soft_wrap=True)
-    if any(each.epsilon == math.inf for each in result.guarantees if each.scope == "end_to_end"):
-        console.print(
-            "Not to be called releasable: no finite ε holds end to end. Audit it with atdp audit-canary, or map what "
-            "it still knows with atdp audit-corpus."
-        )
+    if result.release is not None:
+        console.print(f"{VERDICTS[result.release.verdict]}. {result.release.reason}", style="bold")
+        console.print("Audit it with atdp audit-canary, or map what it still knows with atdp audit-corpus.")
 
 
 def usefulness_table(usefulness: "Sequence[UsefulnessEntry]") -> "Table":

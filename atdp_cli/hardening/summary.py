@@ -8,7 +8,7 @@ from atdp_cli.files.documents import Frozen
 from atdp_cli.hardening.plan import Planned
 from atdp_cli.privacy.ledger import unprotected_past
 from atdp_cli.privacy.wording import advice, guarantee_sentences
-from atdp_cli.reporting.document import PrivateReport, StageEntry
+from atdp_cli.reporting.document import PrivateReport, ReleaseVerdict, StageEntry
 from atdp_cli.reporting.entries import (
     BeforeAfter,
     GuaranteeEntry,
@@ -74,6 +74,7 @@ class HardenSummary(Frozen):
 
     Attributes:
         output: OUT/, where the model is.
+        release: The verdict of the private report.
         steps: That were taken; repeated ones count once.
         stages: As they were trained, with the settings that were chosen.
         usefulness: What the models can do on held-out text with decoys, as in the private report.
@@ -84,6 +85,7 @@ class HardenSummary(Frozen):
     schema_version: Literal[1] = 1
     dry_run: Literal[False] = False
     output: str
+    release: ReleaseVerdict | None
     recipe: str
     steps: int
     stages: tuple[StageEntry, ...]
@@ -251,6 +253,7 @@ def result_summary(folder: Path, report: PrivateReport, *, steps: int) -> Harden
     public = report.public
     return HardenSummary(
         output=str(folder),
+        release=report.release,
         recipe=public.recipe,
         steps=steps,
         stages=public.stages,

@@ -74,11 +74,14 @@ class ReleaseVerdict(Frozen):
     """Whether the model may be released, and why, in a sentence.
 
     Attributes:
-        verdict: `flagged-values-only` where nothing but what the detector flagged is protected.
+        verdict: `flagged-values-only` where nothing but what the detector flagged is protected; `not-audited` where a
+            guarantee would do, and no audit of the model has passed.
+        scope: The scope of the guarantee that it rests on; null where there is none.
     """
 
-    verdict: Literal["releasable", "flagged-values-only", "not-releasable"]
+    verdict: Literal["releasable", "flagged-values-only", "not-audited", "not-releasable"]
     reason: str
+    scope: Literal["end_to_end", "selective"] | None = None
 
 
 class StageEntry(Frozen):

@@ -125,7 +125,7 @@ def _references(ledger: Ledger) -> tuple[ReferenceEntry, ...]:
 
 def _noise_source(ledger: Ledger) -> str:
     seeded = "insecure seed: nothing is protected"
-    return seeded if ledger.insecure_seed else "AES-256-CTR keyed by the operating system"
+    return seeded if ledger.insecure_seed else "AES-256-CTR, on a GPU ChaCha20, keyed by the operating system"
 
 
 def stage_differences(ledger: Ledger, stages: Sequence[StageEntry]) -> Iterator[tuple[int | None, str]]:

@@ -18,6 +18,7 @@ from atdp_cli.reporting.wording import model_title
 VERDICTS = {
     "releasable": "Releasable",
     "flagged-values-only": "Releasable for flagged values only",
+    "not-audited": "Not audited",
     "not-releasable": "Not releasable",
 }
 """The badge of each verdict."""

@@ -1,7 +1,8 @@
 """The report in words for readers who know nothing of differential privacy, and the verdict on a release."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from atdp_cli.audit.resolution import resolution
 from atdp_cli.audit.results import RANKS
@@ -105,8 +106,8 @@ def release_verdict(
     """The verdict on a model.
 
     A failed audit of it rules out a release, whatever ε is; of several the worst counts. A passed one does not make up
-    for an ε that is infinite or above `most_epsilon`: it shows what was not found. An audit that is missing,
-    inconclusive or uncalibrated changes nothing, and the reason says so.
+    for an ε that is infinite or above `most_epsilon`: it shows what was not found. Without one that passed, calibrated,
+    no model is releasable.
 
     Args:
         insecure_seed: Whether the noise came from a seed, so that no ε holds.
@@ -121,7 +122,7 @@ def release_verdict(
     if audit is not None and audit.verdict == "FAIL":
         return _no("The audit of this model failed, and no ε makes up for that.")
     if whole.epsilon is None:
-        return ReleaseVerdict(verdict="releasable", reason=f"{NOTHING_READ}; {_audited(audit)}.")
+        return _audited_verdict("end_to_end", NOTHING_READ, audit)
     most = most_epsilon(unit)
     held = whole if selective is None or whole.epsilon <= most or selective.epsilon is None else selective
     if math.isinf(held.epsilon or 0):
@@ -146,9 +147,21 @@ def _of_finite(
         limit = f"{1 / (10 * records):.3g} = 1/(10·N) for {records:,} {unit}s"
         return _no(f"{protected}, whose δ is too large: it should be below {limit}.")
     if held.scope == "end_to_end":
-        return ReleaseVerdict(verdict="releasable", reason=f"{protected}; {_audited(audit)}.")
-    missed = "what it missed has no guarantee"
-    return ReleaseVerdict(verdict="flagged-values-only", reason=f"{protected}; {missed}; {_audited(audit)}.")
+        return _audited_verdict("end_to_end", protected, audit)
+    return _audited_verdict("selective", f"{protected}; what it missed has no guarantee", audit)
+
+
+def _audited_verdict(
+    scope: Literal["end_to_end", "selective"], protected: str, audit: AuditEntry | None
+) -> ReleaseVerdict:
+    """The verdict where a guarantee holds: what it says depends on the audit."""
+    passed = audit is not None and audit.calibrated and audit.verdict == "PASS"
+    by_scope: Mapping[str, Literal["releasable", "flagged-values-only"]] = {
+        "end_to_end": "releasable",
+        "selective": "flagged-values-only",
+    }
+    verdict = by_scope[scope] if passed else "not-audited"
+    return ReleaseVerdict(verdict=verdict, reason=f"{protected}; {_audited(audit)}.", scope=scope)
 
 
 def _protected(guarantee: GuaranteeEntry, unit: str) -> str:
@@ -191,7 +204,7 @@ def owner_verdict(release: ReleaseVerdict | None, *, spans: int, share: float) -
         spans: Flagged spans of the training records.
         share: Of their characters.
     """
-    if release is None or release.verdict != "flagged-values-only":
+    if release is None or release.scope != "selective":
         return release
     if not spans:
         return _no("Nothing is flagged in the training records, so nothing of them is protected.")

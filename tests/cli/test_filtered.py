@@ -18,7 +18,7 @@ def test_a_filter_that_flags_nothing_protects_nothing(
     private = json.loads((tmp_path / "out.private" / "privacy_report.json").read_text())
     assert (private["flagged_spans"], private["flagged_share"]) == (0, 0)
     assert private["release"]["verdict"] == "not-releasable"
-    assert private["public"]["release"]["verdict"] == "flagged-values-only"
+    assert private["public"]["release"]["verdict"] == "not-audited"
     assert "(labels CRYPTO only)" in private["public"]["release"]["reason"]
     assert "(labels CRYPTO only)" in (out / "README.md").read_text()
     again = ["--data", corpus, "--recipe", out / "recipe.toml", "--checkpoint-history", "public", "--dry-run"]

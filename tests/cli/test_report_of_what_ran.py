@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from atdp_cli.privacy.ledger import SubsampledGaussian, private_events, read_ledger
+from atdp_cli.reporting.html import VERDICTS
 from atdp_cli.reporting.verify import verify
 from tests.cli.conftest import Atdp, Harden
 from tests.reporting.test_html import page_of
@@ -76,6 +77,9 @@ def test_a_run_publishes_what_it_had_and_nothing_else(
     }
     for name, text in renderings.items():
         assert reported(text) <= had, (name, reported(text) - had)
+    verdict = f"{VERDICTS[report['release']['verdict']]}. {report['release']['reason']}"
+    for text in (ended.out + ended.err, renderings["terminal"]):
+        assert verdict in " ".join(text.split())
     assert reported(renderings["html"]) >= had - {"increment"}
     assert page_of((out / "privacy_report.html").read_text()).numbers
 
