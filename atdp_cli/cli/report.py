@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from atdp_cli.reporting.document import Report
 
 
-DIFFERENT = 1
+DIFFERENT, UNCHECKED = 1, 4
 
 
 class ReportFormat(StrEnum):
@@ -62,7 +62,7 @@ def report_command(
     """Show a run's privacy report again, from its JSON alone.
 
     Without an option it is for the terminal. Exit codes: 0 done; 1 with --verify, a difference; 2 usage or unreadable
-    input; 3 not completed.
+    input; 3 not completed; 4 with --verify, audits without their file.
     """
     folder = request.folder
     output = None if options.output == STANDARD_OUTPUT else options.output
@@ -110,12 +110,13 @@ def _verify(folder: Path, audit: Path | None, *, showing: bool) -> None:
             "Leave out --html, --json, --markdown, --map and --name.",
         )
     from atdp_cli.cli.report_screen import show_verification
-    from atdp_cli.reporting.verify import verify
+    from atdp_cli.reporting.verify import has_audits, verify
 
     differences = verify(folder, audit)
-    show_verification(folder, differences, stdout_console())
-    if differences:
-        raise typer.Exit(DIFFERENT)
+    unchecked = audit is None and has_audits(folder)
+    show_verification(folder, differences, stdout_console(), unchecked=unchecked)
+    if differences or unchecked:
+        raise typer.Exit(DIFFERENT if differences else UNCHECKED)
 
 
 def _check(form: ReportFormat | None, output: Path | None, *, force: bool) -> None:

@@ -60,8 +60,12 @@ def _show_face(public: PublicReport, release: ReleaseVerdict | None, console: "C
         console.print()
 
 
-def show_verification(folder: Path, differences: "Sequence[Mismatch]", console: "Console") -> None:
-    """Print where a model's folder differs from its sources, and what could not be compared."""
+def show_verification(folder: Path, differences: "Sequence[Mismatch]", console: "Console", *, unchecked: bool) -> None:
+    """Print where a model's folder differs from its sources, and what could not be compared.
+
+    Args:
+        unchecked: The report has audits, and what they were made from was not given.
+    """
     from atdp_cli.reporting.verify import UNVERIFIED
 
     for difference in differences:
@@ -69,6 +73,8 @@ def show_verification(folder: Path, differences: "Sequence[Mismatch]", console: 
         console.print(f"{where}: {difference.problem}.", soft_wrap=True)
     verdict = f"Differences: {len(differences)}." if differences else "The report is what the ledger gives."
     console.print(f"{folder}: {verdict}", style="bold", soft_wrap=True)
+    if unchecked:
+        console.print("Audits not checked. Give what audit-canary --json wrote as --audit.", style="bold")
     console.print(f"Not verified, as only the report says it: {', '.join(UNVERIFIED)}.")
     console.print("Ledger and audits are taken as they are. They carry no signature.")
 

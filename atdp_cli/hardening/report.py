@@ -200,7 +200,6 @@ def public_report(
         repeated_steps=steps_of(ledger.events) - steps_of(plan.ledger.events) + missing_steps(plan, trained.results),
         ended_early=ended_early,
         start=seal_of(request.model, planned.sha256),
-        hardware=hardware(trained.device),
         command=request.command_without_paths,
         card=inherited_card(
             request.model,
@@ -236,6 +235,7 @@ def private_report(
         ranks = RanksBeforeAfter(before=before.ranks, after=after.ranks)
     private = PrivateReport(
         public=public,
+        hardware=hardware(trained.device),
         seconds=trained.seconds(),
         perplexity=BeforeAfter(before=before.raw, after=after.raw),
         usefulness=(

@@ -334,8 +334,7 @@ def protection(ledger: Ledger, supported: Sequence[Guarantee], *, weak: float = 
         )
     if math.isfinite(whole.epsilon):
         return (
-            f"Each {unit} of the corpus is protected: whether it was used or not changes the odds of whatever anyone "
-            f"learns from this model by at most a factor of {factor(whole.epsilon)} "
+            f"Each {unit} of the corpus is protected: whether it was used or not changes {_bounded(whole)} "
             f"({epsilon_delta(whole.epsilon, whole.delta)}).{_weak(whole.epsilon, weak)}",
             OTHER_LINES.format(unit=unit),
         )
@@ -369,9 +368,16 @@ def _flagged(selective: Guarantee, neighbours: Neighbours, uncounted: Guarantee 
         )
     rest = "" if uncounted is None else f" {uncounted_sentence(uncounted)}"
     return (
-        f"{only}if the flagged places of one {unit} held {others}, the odds of whatever anyone learns from this model "
-        f"would change by at most a factor of {factor(selective.epsilon or 0)} ({pair}).{rest}"
+        f"{only}if the flagged places of one {unit} held {others}, that would change {_bounded(selective)} "
+        f"({pair}).{rest}"
     )
+
+
+def _bounded(guarantee: Guarantee) -> str:
+    """What (ε, δ) says of the probability of any conclusion, as a clause."""
+    epsilon, delta = guarantee.epsilon or 0, guarantee.delta
+    added = f" + {delta:.2g}" if delta else ""
+    return f"the probability p of whatever anyone learns from this model to at most {factor(epsilon)}·p{added}"
 
 
 def factor(epsilon: float) -> str:

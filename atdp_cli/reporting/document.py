@@ -289,7 +289,6 @@ class PublicReport(Frozen):
     start: dict[str, str]
     weights: dict[str, str]
     software: dict[str, str]
-    hardware: HardwareEntry
     command: tuple[str, ...] = ()
     card: CardEntry = CardEntry()
     created: str
@@ -370,6 +369,7 @@ class PrivateReport(Frozen):
     flagged_share: float
     unread_records: int
     listed_terms: int
+    hardware: HardwareEntry
     interruptions: int = 0
     maps: tuple[MemoryEntry, ...] = ()
     command: tuple[str, ...] = ()

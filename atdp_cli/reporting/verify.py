@@ -14,7 +14,15 @@ from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, read_ledger
 from atdp_cli.reporting.annex import with_public, with_verdict
 from atdp_cli.reporting.card import render_card
-from atdp_cli.reporting.document import HTML_FILE, NOT_COVERED, REPORT_FILE, PrivateReport, PublicReport, Report
+from atdp_cli.reporting.document import (
+    HTML_FILE,
+    NOT_COVERED,
+    REPORT_FILE,
+    PrivateReport,
+    PublicReport,
+    Report,
+    public_of,
+)
 from atdp_cli.reporting.from_ledger import fields_from_ledger, repeated_steps, stage_differences, stated_flags
 from atdp_cli.reporting.html import render_html
 from atdp_cli.reporting.wording import audit_sentence
@@ -33,7 +41,6 @@ UNVERIFIED = (
     "sentence",
     "ended_early",
     "start",
-    "hardware",
     "command",
     "card",
 )
@@ -89,6 +96,11 @@ def verify(folder: Path, audits: Path | None = None) -> tuple[Mismatch, ...]:
     )
 
 
+def has_audits(folder: Path) -> bool:
+    """Whether the report of a model's folder has audits, which only their file can confirm."""
+    return bool(public_of(read_report(folder)).audits)
+
+
 def _seal_differences(folder: Path) -> Iterator[Mismatch]:
     try:
         verified_ledger(folder)
@@ -139,8 +151,6 @@ def _audit_differences(public: PublicReport, audits: Path | None) -> Iterator[Mi
             yield _stated("audits", error.problem.rstrip("."))
         else:
             yield from _differences("audits", _plain(public.audits), _plain(entries))
-    elif public.audits:
-        yield _stated("audits", "there is nothing to compare them with; give what audit-canary --json wrote as --audit")
 
 
 def _verdict_differences(public: PublicReport) -> Iterator[Mismatch]:

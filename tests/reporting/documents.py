@@ -172,7 +172,6 @@ def public(*events: LedgerEvent, **fields: Any) -> PublicReport:
             "start": {"model.safetensors": "cd34"},
             "weights": {"model.safetensors": "ab12"},
             "software": {"python": "3.11.7", "atdp": "0.1.0"},
-            "hardware": HardwareEntry(processor="A processor", cores=2, memory=23.5, accelerator=None),
             "command": ("atdp", "harden", "MODEL", "--epochs", "3"),
             "created": "2026-11-22T00:00:00+00:00",
         }
@@ -228,6 +227,7 @@ def private(**fields: Any) -> PrivateReport:
             "flagged_share": 0.0567,
             "unread_records": 3,
             "listed_terms": 17,
+            "hardware": HardwareEntry(processor="A processor", cores=2, memory=23.5, accelerator=None),
             "maps": (memory("after"), memory("before", calibrated=False, verdict="INCONCLUSIVE")),
             "command": ("atdp", "harden", "secret-model"),
         }
