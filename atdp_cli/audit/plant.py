@@ -22,7 +22,7 @@ from atdp_cli.audit.manifest import (
     write_manifest,
 )
 from atdp_cli.audit.pool import sampled
-from atdp_cli.audit.results import MIN_POWER
+from atdp_cli.audit.results import MEMORISED_BITS, MIN_POWER
 from atdp_cli.audit.verdict import DEFAULT_LIMITS
 from atdp_cli.corpus.record import read_records
 from atdp_cli.errors import InputError, UsageError
@@ -161,12 +161,18 @@ class Reach:
     Attributes:
         detectable: The smallest mean exposure that is found with probability `MIN_POWER`, bits, were all candidates
             of one token length; None where none is found so often, or the secrets were not drawn at random.
+        decides: Whether `MEMORISED_BITS` are found so often: without that an audit of them is inconclusive.
+        rank: The last rank at which one canary fails a model by itself; 0 where not even the first does.
+        pool: How many candidates a rank is among.
         epsilon: The largest ε that is proved if all guesses are right, by game, for a claim with δ = 0.
         nodes: What ranking among all candidates costs a model, in positions of forward passes, where a tokenizer that
             gives every character a token of its own makes that expensive; None elsewhere.
     """
 
     detectable: float | None
+    decides: bool
+    rank: int
+    pool: int
     epsilon: dict[str, float]
     nodes: int | None
 
@@ -176,7 +182,7 @@ def reach_of(made: Manifest, tokenizer: Path) -> Reach:
     template, targets = made.slots(), made.targets()
     nodes = _dear_nodes(made, tokenizer)
     if not made.calibrated:
-        return Reach(detectable=None, epsilon={}, nodes=nodes)
+        return Reach(detectable=None, decides=False, rank=0, pool=template.pool, epsilon={}, nodes=nodes)
     plan = plan_games(
         targets,
         pool=template.pool,
@@ -188,9 +194,14 @@ def reach_of(made: Manifest, tokenizer: Path) -> Reach:
         claim=NOTHING_REVEALED,
     )
     planted = sum(target.planted for target in targets)
-    sizes = [template.pool] * planted
+    detectable = (
+        least_detectable([template.pool] * planted, plan.levels.test, least_power=MIN_POWER) if planted else None
+    )
     return Reach(
-        detectable=least_detectable(sizes, plan.levels.test, least_power=MIN_POWER) if planted else None,
+        detectable=detectable,
+        decides=detectable is not None and detectable <= MEMORISED_BITS,
+        rank=int(plan.levels.test * template.pool / (2 * planted)) if planted else 0,
+        pool=template.pool,
         epsilon={game.method: game.attainable for game in plan.games},
         nodes=nodes,
     )

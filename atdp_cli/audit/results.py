@@ -15,6 +15,9 @@ Positive = Annotated[int, Field(ge=1)]
 DISCOVERABLE_QUERIES = 1000
 """The number of samples that must hold a discoverable canary with probability 1/2 or more (Hayes et al. 2024)."""
 
+MEMORISED_BITS = 5.0
+"""The mean exposure that a passed audit would have noticed."""
+
 MIN_POWER = 0.8
 """The power against `MEMORISED_BITS` that a pass needs, and that of the mean exposure that it states."""
 

@@ -19,6 +19,7 @@ from atdp_cli.audit.hypothesis_tests import (
 from atdp_cli.audit.resolution import resolution
 from atdp_cli.audit.results import (
     CONFIDENCE,
+    MEMORISED_BITS,
     MIN_POWER,
     RANKS,
     Audit,
@@ -30,7 +31,6 @@ from atdp_cli.audit.results import (
 )
 from atdp_cli.errors import UsageError
 
-MEMORISED_BITS = 5.0
 MAX_UNRESOLVED = 2.0**-MEMORISED_BITS
 """The largest share of candidates that may score as a secret does: with more, no rank could show `MEMORISED_BITS`."""
 

@@ -92,6 +92,9 @@ def plant_canary_command(
                 "planted": planted,
                 "records": made.records,
                 "detectable": reach.detectable,
+                "decides": reach.decides,
+                "rank": reach.rank,
+                "pool": reach.pool,
                 "provable_epsilon": reach.epsilon,
                 "audit_nodes": reach.nodes,
             }
@@ -101,7 +104,7 @@ def plant_canary_command(
         f"then: atdp audit-canary MODEL --manifest {manifest}",
         soft_wrap=True,
     )
-    if said := _reach(reach):
+    if said := _reach(reach, calibrated=made.calibrated):
         console.print(said)
     if reach.nodes is not None:
         console.print(
@@ -141,11 +144,20 @@ def _canaries(corpus: Path, options: PlantOptions, reading: TextFieldOptions, ch
     )
 
 
-def _reach(reach: "Reach") -> str:
+def _reach(reach: "Reach", *, calibrated: bool) -> str:
     """The most that the canaries can show, in a sentence; empty if that is not known."""
+    from atdp_cli.audit.results import MEMORISED_BITS
+
     bits = reach.detectable
     power = "" if bits is None else f"find a mean exposure of {bits:.1f} bits four times in five"
     by_game = ", ".join(f"{epsilon:.2f} by {method}" for method, epsilon in reach.epsilon.items() if epsilon > 0)
     proved = f"prove ε ≥ {by_game} at most" if by_game else ""
     can = " and ".join(part for part in (power, proved) if part)
-    return f"At --alpha 0.01 they can {can}." if can else ""
+    alone = f"up to rank {reach.rank:,} of {reach.pool:,}" if reach.rank else "at no rank"
+    sentences = [f"At --alpha 0.01 they can {can}. One alone fails a model {alone}."] if can else []
+    if calibrated and not reach.decides:
+        sentences.append(
+            f"Every audit of them will be INCONCLUSIVE: it has to find a mean exposure of {MEMORISED_BITS:g} bits four "
+            "times in five. Plant more of them, or longer ones."
+        )
+    return " ".join(sentences)

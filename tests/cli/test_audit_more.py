@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from atdp_cli.audit.hypothesis_tests import fisher
+from atdp_cli.audit.hypothesis_tests import fisher, holm
 from tests.cli.badinput.case import line
 from tests.cli.conftest import Atdp, Leaky, make_leaky
 
@@ -184,6 +184,25 @@ def test_the_ledger_makes_the_claim_that_is_tested(
     entry = atdp("audit-canary", out, "--manifest", tossed.manifest, "--json").json["models"][0]
     assert {bound["finding"] for bound in entry["epsilon"]} == {"no-claim"}
     assert [(claim["records"], claim["epsilon"]) for claim in entry["group_epsilon"]] == [(repeats, None)]
+
+
+@pytest.mark.parametrize("drawn", [(2, 5), (3, 6), (4, 6), (4, 20), (6, 5), (6, 10)])
+def test_planting_says_whether_an_audit_can_decide_and_by_which_rank_one_canary_fails(
+    atdp: Atdp, corpus: Path, checkpoint_folder: Path, tmp_path: Path, drawn: tuple[int, int]
+) -> None:
+    (digits, count), planted, manifest = drawn, tmp_path / "p.txt", tmp_path / "m.json"
+    plant = ["plant-canary", corpus, "-o", planted, "--manifest", manifest, "--tokenizer", checkpoint_folder, "--json"]
+    ended = atdp(*plant, "--template", f"My PIN is {{digits:{digits}}}", "--count", count, "--repeats", 2)
+    decides, rank, pool = (ended.json[name] for name in ("decides", "rank", "pool"))
+    assert pool == 10**digits
+    assert decides is ("Every audit of them will be INCONCLUSIVE" not in ended.err)
+    entry = atdp("audit-canary", checkpoint_folder, "--manifest", manifest, "--json").json["models"][0]
+    assert decides or entry["verdict"] != "PASS"
+    level = entry["combined"]["level"]
+    others = [1.0] * (count - 1)
+    assert rank == 0 or holm([2 * rank / pool, *others])[0] <= level
+    # Bounds that test a ledger's claim take a share of the level, which planting leaves to them.
+    assert holm([min(1.0, 1.05 * 2 * (rank + 1) / pool), *others])[0] > level
 
 
 @pytest.mark.ci
