@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Column
 
 from atdp_cli.cli.ci_files import CiOptions, file_uri, tell_github, write_ci_files
-from atdp_cli.cli.console import progress, stdout_console, write_json
+from atdp_cli.cli.console import make_table, progress, stdout_console, write_json
 from atdp_cli.cli.help import ProgressOptions
 from atdp_cli.errors import UsageError
 from atdp_cli.files.atomic_write import atomic_write
@@ -20,8 +22,6 @@ from atdp_cli.memorisation.results import MemorisedPlace, MemoryMap
 from atdp_cli.settings import OUTPUT, Option
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from atdp_cli.memorisation.run import CorpusMap
     from atdp_cli.reporting.ci.checks import CheckedModel, ResultFile
 
@@ -115,7 +115,7 @@ def audit_corpus_command(request: MapRequest, writing: MapOutputOptions, saying:
 MAX_VALUES = 20
 
 
-def _show(maps: "Sequence[CorpusMap]", console: "Console", *, as_json: bool, show_secrets: bool) -> None:
+def _show(maps: "Sequence[CorpusMap]", console: Console, *, as_json: bool, show_secrets: bool) -> None:
     """Print the results, as JSON or for people."""
     from atdp_cli.memorisation.results import MemoryDocument
 
@@ -137,14 +137,12 @@ NOTES = (
 )
 
 
-def show_map(memory_map: MemoryMap, texts: Sequence[str] | None, console: "Console") -> None:
+def show_map(memory_map: MemoryMap, texts: Sequence[str] | None, console: Console) -> None:
     """Print one model's map.
 
     Args:
         texts: Those of all records, to show what stands at the places; None to show labels alone.
     """
-    from rich.table import Table
-
     from atdp_cli.reporting.ci.checks import best_places, memory_sentences, samples_needed
 
     head = "" if memory_map.verdict is None else f"{memory_map.verdict} "
@@ -154,16 +152,10 @@ def show_map(memory_map: MemoryMap, texts: Sequence[str] | None, console: "Conso
         console.print(line)
     if not memory_map.places:
         return
-    table = Table("record", "characters", "places", "label", "nats", "samples", "decoys")
-    for number in (0, 2, 4, 5, 6):
-        table.columns[number].justify = "right"
-    if texts:
-        table.add_column("text", overflow="fold")
     counts = Counter(place.value for place in memory_map.places)
     values = best_places(memory_map)
-    for place in values[:MAX_VALUES]:
-        shown = (texts[place.record - 1][place.start : place.end][:MAX_CHARACTERS],) if texts else ()
-        table.add_row(
+    rows = [
+        (
             f"{place.record:,}",
             f"{place.start}–{place.end}",
             f"{counts[place.value]:,}",
@@ -171,9 +163,12 @@ def show_map(memory_map: MemoryMap, texts: Sequence[str] | None, console: "Conso
             f"{place.gain:.1f}",
             samples_needed(place),
             _decoys(place),
-            *shown,
+            *((texts[place.record - 1][place.start : place.end][:MAX_CHARACTERS],) if texts else ()),
         )
-    console.print(table)
+        for place in values[:MAX_VALUES]
+    ]
+    columns = ("record", "characters", "places", "label", "nats", "samples", "decoys", Column("text", overflow="fold"))
+    console.print(make_table(columns if texts else columns[:-1], rows, right=(0, 2, 4, 5, 6)))
     if len(values) > MAX_VALUES:
         console.print(f"And {len(values) - MAX_VALUES:,} more texts; -o or --json has all places.")
     for line in NOTES:

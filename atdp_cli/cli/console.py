@@ -2,13 +2,15 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Column, Table
 from rich.text import Text
 
 from atdp_cli.cli.escape import escaped, escaped_json, escaped_lines
@@ -31,8 +33,6 @@ from atdp_cli.events import (
 )
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from atdp_cli.detection.results import FlaggedSummary
 
 
@@ -111,6 +111,32 @@ def stdout_console() -> Console:
 def figure(value: float | None) -> str:
     """A figure for a table; a dash where there is none."""
     return "–" if value is None else f"{value:.2f}"
+
+
+WITHOUT_EDGES: dict[str, Any] = {"box": SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "padding": (0, 1, 0, 0)}
+"""The settings of a table that is to be narrow."""
+
+
+def make_table(
+    head: Sequence[str | Column],
+    rows: Iterable[Sequence[str | Text]],
+    *,
+    title: str | None = None,
+    right: Iterable[int] = (),
+    **settings: Any,
+) -> Table:
+    """A table with its title at the left.
+
+    Args:
+        right: Columns at the right, as figures are.
+        settings: As `rich.table.Table` takes them.
+    """
+    table = Table(*head, title=title, title_justify="left", **settings)
+    for column in right:
+        table.columns[column].justify = "right"
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def say_skipped(console: Console, skipped: int) -> None:
@@ -217,20 +243,16 @@ def _for_people(console: Console) -> Iterator[Notify]:
 MAX_LABELS = 12
 
 
-def show_flagged(flagged: "FlaggedSummary", console: "Console") -> None:
+def show_flagged(flagged: "FlaggedSummary", console: Console) -> None:
     """Print how many spans have each label, the commonest first, with the shape of one; and a text that is too common.
 
     A shape has 0 for digits and a for letters.
     """
     if not flagged.spans or console.quiet:
         return
-    from rich.table import Table
-
-    table = Table("label", "spans", "shape of one")
-    table.columns[1].justify = "right"
-    for label, count in list(flagged.by_label.items())[:MAX_LABELS]:
-        table.add_row(label, f"{count:,}", flagged.shapes[label])
-    console.print(table)
+    commonest = list(flagged.by_label.items())[:MAX_LABELS]
+    rows = [(label, f"{count:,}", flagged.shapes[label]) for label, count in commonest]
+    console.print(make_table(("label", "spans", "shape of one"), rows, right=[1]))
     if len(flagged.by_label) > MAX_LABELS:
         console.print(f"And {len(flagged.by_label) - MAX_LABELS} more labels.")
     frequent = flagged.most_frequent

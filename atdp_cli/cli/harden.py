@@ -3,8 +3,10 @@
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Column, Table
+from rich.text import Text
 
-from atdp_cli.cli.console import progress, stderr_console, stdout_console, write_json
+from atdp_cli.cli.console import WITHOUT_EDGES, make_table, progress, stderr_console, stdout_console, write_json
 from atdp_cli.cli.escape import escaped
 from atdp_cli.cli.exit import sigterm_interrupts, stop_on_interrupt
 from atdp_cli.cli.generate import Eager, full_command, without_paths
@@ -17,8 +19,6 @@ from atdp_cli.settings import OUTPUT, Option
 from atdp_cli.training.options import TRAINING
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from atdp_cli.training.parallel.ranks import Ranks
 
 
@@ -43,23 +43,14 @@ def show_recipes(context: typer.Context, wanted: bool) -> None:
     raise typer.Exit
 
 
-def _table() -> "Table":
-    from rich import box
-    from rich.table import Column, Table
-    from rich.text import Text
-
+def _table() -> Table:
     from atdp_cli.hardening.recipes import recipe_summaries
 
-    heads = (
-        "recipe",
-        "stages",
-        Column(Text("history\npublic")),
-        Column(Text("history\nunknown")),
-    )
-    table = Table(*heads, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for row in recipe_summaries():
-        table.add_row(row.recipe, Text("\n".join(row.stages) or "none"), row.public, row.unknown)
-    return table
+    head = ("recipe", "stages", Column(Text("history\npublic")), Column(Text("history\nunknown")))
+    rows = [
+        (each.recipe, Text("\n".join(each.stages) or "none"), each.public, each.unknown) for each in recipe_summaries()
+    ]
+    return make_table(head, rows, **WITHOUT_EDGES)
 
 
 class HardenCommandOptions(ProgressOptions):
