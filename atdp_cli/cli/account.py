@@ -29,13 +29,9 @@ def print_account(summary: AccountSummary, *, solved: bool) -> None:
 
 
 def _print_solution(summary: AccountSummary, console: Console) -> None:
-    if summary.parameters is not None:
-        q, sigma, steps = (
-            summary.parameters.sampling_probability,
-            summary.parameters.noise_multiplier,
-            summary.parameters.steps,
-        )
-        console.print(f"Sampling probability {q:.6g}, noise multiplier {sigma:.6g}, {steps:,} steps.")
+    if (run := summary.parameters) is not None:
+        q, sigma = run.sampling_probability, run.noise_multiplier
+        console.print(f"Sampling probability {q:.6g}, noise multiplier {sigma:.6g}, {run.steps:,} steps.")
     for stage in summary.stages or ():
         if stage.noise_multipliers:
             sigma = stage.noise_multipliers[0]

@@ -4,7 +4,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -14,7 +13,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from atdp_cli.cli.escape import escaped, escaped_json, escaped_lines
-from atdp_cli.cli.json_lines import EventLines, ProgressOption, write_line
+from atdp_cli.cli.json_lines import EventLines, ProgressOption, counted_task, write_line
 from atdp_cli.events import (
     ChoiceWarning,
     CrossChecked,
@@ -22,18 +21,16 @@ from atdp_cli.events import (
     EpochRestored,
     Event,
     LearningRateChosen,
-    NodesScored,
     Notify,
-    RecordsRead,
     Resumed,
     ReviewQueued,
     StageStarted,
-    StepDone,
     TrialDone,
 )
 
 if TYPE_CHECKING:
-    from atdp_cli.detection.results import FlaggedSummary
+    from atdp_cli.decoys.run import DecoySummary
+    from atdp_cli.detection.results import DetectionSummary, FlaggedSummary, RedactionSummary
 
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -139,12 +136,6 @@ def make_table(
     return table
 
 
-def say_skipped(console: Console, skipped: int) -> None:
-    """Print how much of a corpus could not be read; nothing if all could."""
-    if skipped:
-        console.print(f"Lines or rows skipped as unreadable: {skipped:,}.")
-
-
 def write_json(value: Any) -> None:
     """Write one JSON document to standard output; raise ValueError for NaN and infinity."""
     import json
@@ -197,13 +188,11 @@ def _for_people(console: Console) -> Iterator[Notify]:
     advance = bars.advance
 
     def notify(event: Event) -> None:
+        if (counted := counted_task(event)) is not None:
+            advance(*counted)
         match event:
-            case RecordsRead(task=task, done=done, total=total):
-                advance(task, done, total)
             case StageStarted(stage=stage, steps=steps):
                 advance(f"stage {stage}", 0, steps)
-            case StepDone(stage=stage, step=step, steps=steps):
-                advance(f"stage {stage}", step, steps)
             case EpochDone(stage=stage, epoch=epoch, epochs=epochs):
                 shown = (figure(event.all_tokens), figure(event.sensitive), figure(event.other))
                 console.print(
@@ -219,8 +208,6 @@ def _for_people(console: Console) -> Iterator[Notify]:
                 console.print(
                     f"{stage}: on decoyed text epoch {epoch} was better than the last, so its weights are kept."
                 )
-            case NodesScored(model=model, done=done, total=total):
-                advance(f"scoring {Path(model).name}", done, total)
             case CrossChecked():
                 console.print(
                     f"cross-check: {event.asked:,} sentences asked about, {event.known:,} with an answer at hand; "
@@ -243,7 +230,14 @@ def _for_people(console: Console) -> Iterator[Notify]:
 MAX_LABELS = 12
 
 
-def show_flagged(flagged: "FlaggedSummary", console: Console) -> None:
+def show_found(summary: "DetectionSummary | RedactionSummary | DecoySummary", console: Console) -> None:
+    """Print what of a corpus is flagged, and how much of it could not be read, if any."""
+    _show_flagged(summary.flagged, console)
+    if summary.skipped:
+        console.print(f"Lines or rows skipped as unreadable: {summary.skipped:,}.")
+
+
+def _show_flagged(flagged: "FlaggedSummary", console: Console) -> None:
     """Print how many spans have each label, the commonest first, with the shape of one; and a text that is too common.
 
     A shape has 0 for digits and a for letters.

@@ -1,6 +1,6 @@
 """`atdp harden`: a checkpoint and a corpus in, a hardened checkpoint with its privacy report out."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.table import Column, Table
@@ -17,10 +17,7 @@ from atdp_cli.errors import AtdpError
 from atdp_cli.hardening.request import HardenRequest
 from atdp_cli.settings import OUTPUT, Option
 from atdp_cli.training.options import TRAINING
-
-if TYPE_CHECKING:
-    from atdp_cli.training.parallel.ranks import Ranks
-
+from atdp_cli.training.parallel.ranks import Ranks, process_group
 
 NOTES = (
     "Stages run from top to bottom; rising and constant is the noise. Any recipes are joined by +, as in "
@@ -69,8 +66,6 @@ def harden_command(context: typer.Context, request: HardenRequest, printing: Har
     Writes OUT/ (model, report, ledger, recipe) and OUT.private/ (spans, perplexities, journal), which stays with you.
     Exit codes: 0 done; 2 usage or unreadable input; 3 not completed.
     """
-    from atdp_cli.training.parallel.ranks import process_group
-
     with process_group(sharded=request.shard_model) as group:
         try:
             _harden(context, request, printing, group.ranks)
@@ -80,7 +75,7 @@ def harden_command(context: typer.Context, request: HardenRequest, printing: Har
             raise typer.Exit(error.exit_code) from None
 
 
-def _harden(context: typer.Context, request: HardenRequest, printing: HardenCommandOptions, ranks: "Ranks") -> None:
+def _harden(context: typer.Context, request: HardenRequest, printing: HardenCommandOptions, ranks: Ranks) -> None:
     from atdp_cli.hardening.run import Caller, plan, run_harden
 
     console = printing.console() if ranks.first else stderr_console(quiet=True)
