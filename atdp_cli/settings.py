@@ -137,12 +137,6 @@ def require_at_most(name: str, value: float, most: float) -> None:
         raise UsageError(f"{name} is {_shown(value)}.", f"Choose a number of at most {most:,}.")
 
 
-def require_noise(name: str, value: float) -> None:
-    """Refuse a noise multiplier that is not above 0 and at most `LARGEST_NOISE`."""
-    require_positive(name, value)
-    require_at_most(name, value, LARGEST_NOISE)
-
-
 def require_delta(value: float) -> None:
     """Refuse a δ that is not below 1 and at least `MIN_DELTA`."""
     if not 0 < value < 1:

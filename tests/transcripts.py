@@ -96,7 +96,7 @@ MARKS = (
     (re.compile(r"\babout(\s+)[\d.,]+(\s+)GB(\s+)of(\s+)memory"), r"about\1N\2GB\3of\4memory"),
     (re.compile(r" steps in \d+ s\."), " steps in N s."),
     (re.compile(r"\b\d{3}\.\d\d\b"), "NNN.NN"),
-    (re.compile(r"(│ (?:before|after) +│) \d\.\d\d( +│) \d\.\d\d( +│) \d\.\d\d"), r"\1 N.NN\2 N.NN\3 N.NN"),
+    (re.compile(r"(│ (?:its start|this model) +│) \d\.\d\d( +│) \d\.\d\d( +│) \d\.\d\d"), r"\1 N.NN\2 N.NN\3 N.NN"),
     (re.compile(r"(noise multiplier \d\.\d{4})\d+"), r"\1…"),
 )
 """What differs from run to run or between processors (seconds, perplexities, the last digits of what was solved for),

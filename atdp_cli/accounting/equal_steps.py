@@ -2,16 +2,20 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Annotated
+
+from pydantic import Field
 
 from atdp_cli.accounting.request import Unknown
-from atdp_cli.errors import BudgetError, UsageError
+from atdp_cli.errors import BudgetError
 from atdp_cli.privacy.accountant import epsilon_pld, grid_for
 from atdp_cli.privacy.calibrate import calibrate_noise, most_steps
 from atdp_cli.privacy.ledger import MAX_STEPS, MIN_RATE, Ledger, SubsampledGaussian, private_events
 from atdp_cli.privacy.relation import hypothetical
-from atdp_cli.settings import require_at_least, require_at_most, require_noise, require_positive
+from atdp_cli.privacy.schedule import NoiseMultiplier
+from atdp_cli.settings import require_positive, validated
 from atdp_cli.training.solve import HIGHEST_NOISE, LOWEST_NOISE, SOLVE_TOLERANCE
 
 MAX_STEPS_SOLVED = 10_000_000
@@ -19,25 +23,13 @@ MAX_STEPS_SOLVED = 10_000_000
 MIN_RATE_SOLVED = 1e-7
 
 
-@dataclass(frozen=True, kw_only=True)
+@validated
 class Parameters:
     """A hypothetical run of equal steps: q in (0, 1], σ > 0, and how many."""
 
-    sampling_probability: float
-    noise_multiplier: float
-    steps: int
-
-    def __post_init__(self) -> None:
-        require_positive("sampling-probability", self.sampling_probability)
-        if self.sampling_probability < MIN_RATE:
-            raise UsageError(f"sampling-probability is {self.sampling_probability}.", f"Choose at least {MIN_RATE:g}.")
-        if self.sampling_probability > 1:
-            raise UsageError(
-                f"sampling-probability is {self.sampling_probability}.", "It is a probability: choose at most 1."
-            )
-        require_noise("noise-multiplier", self.noise_multiplier)
-        require_at_least("steps", self.steps, 1)
-        require_at_most("steps", self.steps, MAX_STEPS)
+    sampling_probability: Annotated[float, Field(ge=MIN_RATE, le=1)]
+    noise_multiplier: NoiseMultiplier
+    steps: Annotated[int, Field(ge=1, le=MAX_STEPS)]
 
     def ledger(self, delta: float) -> Ledger:
         """The ledger of such a run."""

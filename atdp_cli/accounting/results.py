@@ -4,23 +4,12 @@ from typing import Any, Literal
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
+from atdp_cli.accounting.equal_steps import Parameters
 from atdp_cli.files.documents import Frozen, Number
+from atdp_cli.privacy.accountant import Epsilons
 from atdp_cli.reporting.entries import GuaranteeEntry
 
 _WHERE_ASKED = ("group", "ledgers", "parameters", "stages")
-
-
-class EpsilonsEntry(Frozen):
-    """ε at one δ by three accountants, and for an observer who knows the sample of every step.
-
-    Attributes:
-        rdp, paper: null under replace-one adjacency with sampled steps, for which neither has a figure.
-    """
-
-    pld: Number
-    rdp: Number | None
-    paper: Number | None
-    without_amplification: Number
 
 
 class GroupFigure(Frozen):
@@ -36,7 +25,7 @@ class ScopeEntry(Frozen):
     scope: Literal["end_to_end", "selective", "declared", "uncounted", "increment"]
     adjacency: Literal["zero-out", "replace-one"]
     delta: float
-    epsilon: EpsilonsEntry
+    epsilon: Epsilons
     group: GroupFigure | None
 
 
@@ -46,14 +35,6 @@ class LedgerEpsilon(Frozen):
     path: str
     delta: float
     epsilon: Number | None
-
-
-class ParametersEntry(Frozen):
-    """A run of equal steps: q, σ, and how many."""
-
-    sampling_probability: float
-    noise_multiplier: float
-    steps: int
 
 
 class HypotheticalStage(Frozen):
@@ -84,7 +65,7 @@ class AccountSummary(Frozen):
     schema_version: Literal[1] = 1
     scope: Literal["end_to_end", "selective", "declared", "uncounted", "increment"] | None
     adjacency: Literal["zero-out", "replace-one"] | None
-    epsilon: EpsilonsEntry | None
+    epsilon: Epsilons | None
     scopes: tuple[ScopeEntry, ...]
     unit: str
     delta: float
@@ -95,7 +76,7 @@ class AccountSummary(Frozen):
     advice: str | None
     group: GroupFigure | None = None
     ledgers: tuple[LedgerEpsilon, ...] | None = None
-    parameters: ParametersEntry | None = None
+    parameters: Parameters | None = None
     stages: tuple[HypotheticalStage, ...] | None = None
 
     @model_serializer(mode="wrap")

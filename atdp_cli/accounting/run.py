@@ -2,35 +2,36 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from atdp_cli.accounting.equal_steps import Parameters, solve_hypothesis
 from atdp_cli.accounting.request import AccountRequest, Unknown
 from atdp_cli.accounting.results import (
     AccountSummary,
-    EpsilonsEntry,
     GroupFigure,
     HypotheticalStage,
     LedgerEpsilon,
-    ParametersEntry,
     ScopeEntry,
 )
 from atdp_cli.corpus.spans import DEFAULT_TIER, PAPER_TIER
 from atdp_cli.errors import BudgetError, UsageError
+from atdp_cli.files.documents import copy_fields
+from atdp_cli.hardening.recipes import hypothetical_plan
 from atdp_cli.model.hashes import verified_ledger
-from atdp_cli.privacy.accountant import epsilon_pld, epsilons
+from atdp_cli.privacy.accountant import Epsilons, epsilon_pld, epsilons
 from atdp_cli.privacy.compose import compose_ledgers
 from atdp_cli.privacy.guarantee import check_seen, guarantees
 from atdp_cli.privacy.ledger import MAX_RECORDS, Ledger, private_events
 from atdp_cli.privacy.relation import hypothetical
-from atdp_cli.privacy.scope import Guarantee, Scope, scope_epsilon
+from atdp_cli.privacy.scope import Guarantee, group_epsilon
 from atdp_cli.privacy.wording import advice, guarantee_sentences
 from atdp_cli.reporting.entries import guarantee_entries
 from atdp_cli.settings import require_at_least, require_at_most, require_delta
 from atdp_cli.training.objectives import Weighted
-from atdp_cli.training.plan import CorpusFacts, Plan, Reference, make_plan
-from atdp_cli.training.recipe import Recipe, TextVariant, reads_reference
+from atdp_cli.training.plan import CorpusFacts, Plan
+from atdp_cli.training.recipe import Recipe, TextVariant
 from atdp_cli.training.recipe_file import load_recipe
 from atdp_cli.training.solve import solve_noise
 from atdp_cli.training.stage_options import apply_settings, parse_setting, stage_setting
@@ -156,14 +157,7 @@ def _plan(request: AccountRequest, stages: Recipe) -> Plan:
     recipe = apply_settings(stages, [*settings, *(parse_setting(stages, text) for text in request.set_)])
     corpus = CorpusFacts(records=request.records, relation=hypothetical("record", _tier(recipe)))
     delta = DEFAULT_DELTA if request.delta is None else request.delta
-    reads = any(reads_reference(stage) for stage in recipe)
-    reference = Reference(ledger=None, weights={}, past="declared") if reads else None
-
-    def plan_with(recipe: Recipe) -> Plan:
-        return make_plan(
-            recipe, corpus, delta=delta, checkpoint_history=request.checkpoint_history, reference=reference
-        )
-
+    plan_with = partial(hypothetical_plan, corpus=corpus, delta=delta, checkpoint_history=request.checkpoint_history)
     target = request.target_epsilon
     return plan_with(recipe if target is None else solve_noise(recipe, target, plan_with))
 
@@ -265,33 +259,23 @@ def _summary(subject: _Subject, supported: Sequence[Guarantee], group: int | Non
         advice=None if subject.parameters is not None else advice(ledger),
         group=None if group is None else (quoted and quoted.group) or GroupFigure(records=group, epsilon=None),
         ledgers=tuple(_alone(path, part) for path, part in subject.parts) or None,
-        parameters=None if subject.parameters is None else ParametersEntry(**asdict(subject.parameters)),
+        parameters=subject.parameters,
         stages=None if subject.plan is None else _stages(subject.plan),
     )
 
 
 def _scope_entry(ledger: Ledger, guarantee: Guarantee, group: int | None) -> ScopeEntry:
-    zero = EpsilonsEntry(pld=0.0, rdp=0.0, paper=0.0, without_amplification=0.0)
+    zero = Epsilons(pld=0.0, rdp=0.0, paper=0.0, without_amplification=0.0)
     private = private_events(ledger.events)
-    return ScopeEntry(
-        scope=guarantee.scope,
-        adjacency=guarantee.adjacency,
-        delta=guarantee.delta,
+    of_group = None if group is None else group_epsilon(ledger, guarantee.scope, group)
+    return copy_fields(
+        ScopeEntry,
+        guarantee,
         epsilon=zero
         if guarantee.exact
-        else EpsilonsEntry.model_validate(
-            asdict(epsilons(private, ledger.delta, grid=ledger.grid, adjacency=guarantee.adjacency))
-        ),
-        group=None if group is None else GroupFigure(records=group, epsilon=_group(ledger, guarantee.scope, group)),
+        else epsilons(private, ledger.delta, grid=ledger.grid, adjacency=guarantee.adjacency),
+        group=None if group is None else GroupFigure(records=group, epsilon=of_group),
     )
-
-
-def _group(ledger: Ledger, scope: Scope, records: int) -> float | None:
-    """ε of a group; infinite where it is in the thousands, as is usual for many records."""
-    try:
-        return scope_epsilon(ledger, scope, records)
-    except BudgetError:
-        return math.inf
 
 
 def _alone(path: Path, ledger: Ledger) -> LedgerEpsilon:
@@ -302,15 +286,4 @@ def _alone(path: Path, ledger: Ledger) -> LedgerEpsilon:
 
 
 def _stages(plan: Plan) -> tuple[HypotheticalStage, ...]:
-    return tuple(
-        HypotheticalStage(
-            name=stage.stage.name,
-            epochs=stage.stage.epochs,
-            steps=stage.steps,
-            batch=stage.batch,
-            sampling_rate=stage.sampling_rate,
-            noise_multipliers=stage.noise_multipliers,
-            release_noise_multiplier=stage.stage.release_noise_multiplier,
-        )
-        for stage in plan.training
-    )
+    return tuple(copy_fields(HypotheticalStage, stage, stage.stage) for stage in plan.training)

@@ -7,11 +7,11 @@ draw, so given the pair it is either with probability one half, as if a coin had
 canary's records say (replace-one adjacency): where a coin leaves a canary out, they have another secret.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import inf, isqrt
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.epsilon_bounds import guess_coins, in_out_bound, rank_bound
@@ -21,6 +21,7 @@ from atdp_cli.audit.results import EpsilonBound, GroupEpsilon
 from atdp_cli.audit.stated_epsilon import StatedEpsilon
 from atdp_cli.audit.verdict import Limits
 from atdp_cli.errors import UsageError
+from atdp_cli.files.documents import copy_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +68,8 @@ class Game:
     method: Method
     canaries: int
     guesses: int
-    pool: int
-    top: int
+    pool: int = 2
+    top: int = 1
     claim: StatedEpsilon
     level: float
 
@@ -89,16 +90,6 @@ def _proved(game: Game, correct: int) -> float:
     if game.method == "in-out":
         return in_out_bound(records=game.canaries, guesses=game.guesses, correct=correct, **shared)
     return rank_bound(pool=game.pool, top=game.top, canaries=game.canaries, wins=correct, **shared)
-
-
-class _Rules(NamedTuple):
-    """A game whose level is not chosen yet."""
-
-    method: Method
-    canaries: int
-    guesses: int
-    pool: int = 2
-    top: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,21 +136,21 @@ def plan_games(
         UsageError: There are fewer canaries, or candidates, than the games were set for.
     """
     planted, ceiling = sum(target.planted for target in targets), _ceiling(claim, limits)
-    rules: list[_Rules] = []
+    game, rules = partial(Game, claim=claim), list[Callable[..., Game]]()
     if coins and len(targets) >= 2:
         guesses = _guesses(len(targets), games)
-        rules.append(_Rules("in-out", canaries=len(targets), guesses=guesses))
+        rules.append(partial(game, method="in-out", canaries=len(targets), guesses=guesses))
     if planted and ranked:
         top = _top(pool, games)
-        rules.append(_Rules("rank", canaries=planted, guesses=planted, pool=pool, top=top))
-    pairs = _Rules("pair", canaries=planted, guesses=planted)
+        rules.append(partial(game, method="rank", canaries=planted, guesses=planted, pool=pool, top=top))
+    pairs = partial(game, method="pair", canaries=planted, guesses=planted)
 
-    def plan(chosen: Sequence[_Rules]) -> tuple[GamePlan, Game | None]:
+    def plan(chosen: Sequence[Callable[..., Game]]) -> tuple[GamePlan, Game | None]:
         """The plan for these games, and the last of them if it can fail the model."""
         split = partial(split_alpha, limits.alpha, scores=scores, canaries=planted, attacks=attacks, ranks=by_ranks)
         levels = split(bounds=len(chosen) if ceiling < inf else 0)
         level = levels.bound if ceiling < inf else limits.alpha / max(1, len(rules))
-        planned = [Game(**game_rules._asdict(), claim=claim, level=level) for game_rules in chosen]
+        planned = [rules_of(level=level) for rules_of in chosen]
         able = [game for game in planned if game.attainable > ceiling]
         last = planned[-1] if able and able[-1] is planned[-1] else None
         return GamePlan(games=tuple(planned), levels=levels if able else split(bounds=0)), last
@@ -228,19 +219,16 @@ def _ceiling(claim: StatedEpsilon, limits: Limits) -> float:
 
 def _bound(game: Game, correct: int) -> EpsilonBound:
     claim, attainable, epsilon = game.claim, game.attainable, game.bound(correct)
-    return EpsilonBound(
-        method=game.method,
+    return copy_fields(
+        EpsilonBound,
+        game,
+        claim,
         epsilon=epsilon,
-        attainable=attainable,
-        delta=claim.delta,
         confidence=1 - game.level,
-        guesses=game.guesses,
         correct=correct,
         top=game.top if game.method == "rank" else None,
         claim=claim.epsilon,
         finding=_finding(epsilon, attainable, claim.epsilon),
-        scope=claim.scope,
-        missing=claim.missing,
     )
 
 

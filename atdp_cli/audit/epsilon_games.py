@@ -164,8 +164,3 @@ def relative_pairs(
     if pairs is None or reference is None:
         return pairs
     return pairs[0] - reference[0], pairs[1] - reference[1]
-
-
-def has_pairs(plan: GamePlan) -> bool:
-    """Whether any game needs the scores of pairs."""
-    return any(game.method == "pair" for game in plan.games)

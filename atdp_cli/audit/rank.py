@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -11,22 +11,18 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from atdp_cli.audit.canary import Target, Template
 from atdp_cli.audit.exposure import Lengths, Rank, Scores, rank_of
 from atdp_cli.audit.hypothesis_tests import SampleRule, TokenLengthGroup
-from atdp_cli.audit.pool import Candidates, sampled, tokenise, with_records
-from atdp_cli.audit.product_pool import list_candidates, product_pool
+from atdp_cli.audit.pool import CHEAP_NODES, Candidates, sampled, tokenise, trie_levels, with_records
 from atdp_cli.audit.trie import Trie, build_trie, score_pool
-from atdp_cli.errors import RunError
+from atdp_cli.errors import InputError, RunError
 from atdp_cli.events import Notify, ignore
+from atdp_cli.model.checkpoint import Checkpoint
 from atdp_cli.model.windows import encode_record, tokenizer_fingerprint
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
 
 _MARGIN = 1e-3  # nats; a first guess, and one that is too small costs a second walk
 
 
 def score_likeliest(
-    model: "PreTrainedModel",
+    model: PreTrainedModel,
     candidates: Candidates,
     targets: Sequence[int],
     *,
@@ -90,11 +86,6 @@ def lowest_needed(scores: Scores, lengths: Lengths, longest: int) -> float:
     return float((scores / np.maximum(lengths, 1) * longest).min(initial=np.inf))
 
 
-CHEAP_NODES = 20_000
-"""The most inner nodes of a pool that `auto` does not sample. GPT-2's tokenizer gives six digits 16,857, Llama's
-111,111."""
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pool:
     """The candidates of a template for one tokenizer.
@@ -132,7 +123,7 @@ def pool_of(
         return previous
     large = sampled(template)
     drawn = None if large or sample is None else _drawn(sample, tokenizer, template)
-    candidates = make_candidates(tokenizer, template, sample=drawn, notify=notify)
+    candidates = tokenise(tokenizer, template, sample=drawn, notify=notify)
     if large or drawn is not None:
         records = [encode_record(tokenizer, template.record(template.secret(target.index))) for target in targets]
         candidates = with_records(candidates, tokenizer, records)
@@ -144,30 +135,16 @@ def pool_of(
     )
 
 
-def make_candidates(
-    tokenizer: PreTrainedTokenizerFast, template: Template, *, sample: int | None, notify: Notify
-) -> Candidates:
-    """Tokenise the candidates, from single tokens where each character of a secret is one.
-
-    Args:
-        sample: How many are drawn; None for all of a pool that can be listed.
-    """
-    product = None if sample is not None or sampled(template) else product_pool(tokenizer, template)
-    if product is not None:
-        return list_candidates(product, template)
-    return tokenise(tokenizer, template, sample=sample, notify=notify)
-
-
 def _drawn(rule: SampleRule, tokenizer: PreTrainedTokenizerFast, template: Template) -> int | None:
     """The sample's size; None for the whole pool: it has no more than twice as many candidates, or is cheap."""
     if 2 * rule.size > template.pool:
         return None
     if not rule.only_where_expensive:
         return rule.size
-    product = product_pool(tokenizer, template)
-    if product is None:
+    levels = trie_levels(tokenizer, template)
+    if levels is None:
         return None
-    whole, sampled_nodes = sum(product.levels), sum(min(nodes, rule.size) for nodes in product.levels)
+    whole, sampled_nodes = sum(levels), sum(min(nodes, rule.size) for nodes in levels)
     return rule.size if whole > CHEAP_NODES and 2 * sampled_nodes <= whole else None
 
 
@@ -177,7 +154,7 @@ def all_scores(model: PreTrainedModel, pool: Pool, name: str, notify: Notify) ->
     Raises:
         RunError: The model cannot be run, or gives something that is not a number.
     """
-    with _completed(name):
+    with scored(name):
         scores = score_pool(model, pool.candidates, trie=pool.trie, name=name, notify=notify)
     check_finite(name, scores)
     return scores
@@ -192,7 +169,7 @@ def likeliest_scores(
         RunError: As for `all_scores`.
     """
     positions = [pool_position(pool, targets, i) for i in range(len(targets))]
-    with _completed(name):
+    with scored(name):
         scores = score_likeliest(model, pool.candidates, positions, trie=pool.trie, name=name, notify=notify)
     check_finite(name, scores[positions])
     return scores
@@ -216,8 +193,25 @@ def check_finite(model: str, scores: Scores) -> None:
         )
 
 
+def check_same_tokenizer(folder: Path, checkpoint: Checkpoint, fingerprint: str) -> None:
+    """Refuse a model whose tokenizer is not the reference's.
+
+    Raises:
+        InputError: It is another one.
+    """
+    if checkpoint.tokenizer_sha256 != fingerprint:
+        raise InputError(
+            f"{folder} and the reference have different tokenizers.", "Give the base model that it was trained from."
+        )
+
+
 @contextmanager
-def _completed(name: str) -> Iterator[None]:
+def scored(name: str) -> Iterator[None]:
+    """Say of a model that it could not be scored, where torch fails within the block.
+
+    Raises:
+        RunError: It did, also for lack of memory.
+    """
     try:
         yield
     except (RuntimeError, MemoryError) as error:  # torch's out of memory, or a model that its own code cannot run

@@ -36,26 +36,25 @@ OTHER_TOKENIZER = "For this one, plant and train again: atdp plant-canary --from
 
 def _attacks(given: str | Iterable[str]) -> tuple[str, ...]:
     """`extraction,membership,relearning`, or some of them, in that order."""
-    names, known = _names(given), get_args(Attack)
-    if unknown := [name for name in names if name not in known]:
-        raise UsageError(f"There is no attack '{unknown[0]}'.", f"Choose from {','.join(known)}.")
-    return tuple(attack for attack in known if attack in names)
+    return _named(given, get_args(Attack), "There is no attack '{}'.", "Choose from")
 
 
 def _gates(given: str | Iterable[str] | None) -> tuple[str, ...] | None:
     """`ranks,extraction,membership,relearning`, or some of them, in that order."""
     if given is None:
         return None
-    names, known = _names(given), get_args(Gate)
+    gates = _named(given, get_args(Gate), "--fail-on names '{}', and there is no such gate.", "Use")
+    if not gates:
+        raise UsageError("--fail-on names no gate.", f"Use some of {','.join(get_args(Gate))}.")
+    return gates
+
+
+def _named(given: str | Iterable[str], known: tuple[str, ...], problem: str, remedy: str) -> tuple[str, ...]:
+    """Those of the known names that are given, in their order."""
+    names = {name.strip(): None for name in (given.split(",") if isinstance(given, str) else given) if name.strip()}
     if unknown := [name for name in names if name not in known]:
-        raise UsageError(f"--fail-on names '{unknown[0]}', and there is no such gate.", f"Use {','.join(known)}.")
-    if not names:
-        raise UsageError("--fail-on names no gate.", f"Use some of {','.join(known)}.")
-    return tuple(gate for gate in known if gate in names)
-
-
-def _names(given: str | Iterable[str]) -> list[str]:
-    return [name.strip() for name in (given.split(",") if isinstance(given, str) else given) if name.strip()]
+        raise UsageError(problem.format(unknown[0]), f"{remedy} {','.join(known)}.")
+    return tuple(name for name in known if name in names)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,12 +17,13 @@ from atdp_cli.audit.attacks.membership import RecordScores, canary_records
 from atdp_cli.audit.attacks.run import Attacked, with_attacks
 from atdp_cli.audit.canary import Target, Template
 from atdp_cli.audit.epsilon import play_games
-from atdp_cli.audit.epsilon_games import games_for, has_pairs, pair_scores, relative_pairs
+from atdp_cli.audit.epsilon_games import games_for, pair_scores, relative_pairs
 from atdp_cli.audit.exposure import Rank, Scores
 from atdp_cli.audit.hypothesis_tests import Levels
 from atdp_cli.audit.rank import (
     Pool,
     all_scores,
+    check_same_tokenizer,
     likeliest_scores,
     pool_of,
     rank_targets,
@@ -44,7 +45,7 @@ from atdp_cli.audit.stated_epsilon import ledger_of
 from atdp_cli.audit.trie import check_context
 from atdp_cli.audit.verdict import judge
 from atdp_cli.detection.run_on import Ray, connected, make_executor, submit_to
-from atdp_cli.errors import AtdpError, InputError, RunError
+from atdp_cli.errors import AtdpError, RunError
 from atdp_cli.events import ChoiceWarning, Event, Notify, RecordsRead, ignore
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, load_tokenizer
 from atdp_cli.model.device import cores, find_device, use_threads
@@ -169,11 +170,8 @@ def _unfinished(folder: Path, error: AtdpError, *, alone: bool) -> UnfinishedAud
 def _audit_model(folder: Path, shared: _Shared, notify: Notify) -> tuple[Audit, _Shared]:
     """Audit a model, which leaves memory before the next one loads, and return what the next one shares."""
     checkpoint = load_checkpoint(folder, shared.request.device, audited=True)
-    if shared.reference is not None and shared.reference.fingerprint != checkpoint.tokenizer_sha256:
-        raise InputError(
-            f"{folder} and the reference have different tokenizers.",
-            "Give the base model that it was trained from.",
-        )
+    if shared.reference is not None:
+        check_same_tokenizer(folder, checkpoint, shared.reference.fingerprint)
     canaries = shared.canaries
     reader = canaries.reader(checkpoint.tokenizer)
     records = (canaries.scored.record(canaries.scored.secret(target.index)) for target in canaries.targets)
@@ -271,7 +269,8 @@ def _audit(folder: Path, checkpoint: Checkpoint, pool: Pool, shared: _Shared, no
         length_groups=sample_length_groups(pool, targets),
         by_ranks=RANKS in request.gates,
     )
-    pairs = pair_scores(checkpoint, canaries, name=name) if has_pairs(plan) else None
+    paired = any(game.method == "pair" for game in plan.games)
+    pairs = pair_scores(checkpoint, canaries, name=name) if paired else None
     pairs = relative_pairs(pairs, reference.pairs if reference else None)
     # Ranks of other tokens than the trained ones bound nothing.
     bounds = play_games(plan, ratio or plain, targets, pairs) if mismatch is None else ()
@@ -304,20 +303,6 @@ def _audit(folder: Path, checkpoint: Checkpoint, pool: Pool, shared: _Shared, no
     return audit.model_copy(update={"distribution": whole})
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Work:
-    """The inputs of a Ray worker that audits a model.
-
-    Attributes:
-        place: The working folder, which relative paths begin at.
-        threads: Sums over other numbers of threads differ in their last bits.
-    """
-
-    shared: _Shared
-    place: Path
-    threads: int
-
-
 def _on_ray(ray: Ray, models: Sequence[Path], shared: _Shared, notify: Notify) -> Iterator[AnyAudit]:
     """Audit each model in a Ray task, with as many processors as torch has threads here.
 
@@ -330,9 +315,8 @@ def _on_ray(ray: Ray, models: Sequence[Path], shared: _Shared, notify: Notify) -
     if shared.pool is None:
         shared = replace(shared, pool=_first_pool(models, shared, notify))
     threads = torch.get_num_threads()
-    work = _Work(shared=shared, place=Path.cwd(), threads=threads)
     with connected(replace(ray, processors=max(threads, cores()))) as library:
-        submit = submit_to(library, _begin, work, processors=threads)
+        submit = submit_to(library, _begin, (shared, Path.cwd(), threads), processors=threads)
         tasks = [submit(model) for model in models]
         for done, (folder, wait) in enumerate(zip(models, tasks, strict=True), start=1):
             audit: AnyAudit
@@ -355,18 +339,23 @@ def _first_pool(models: Sequence[Path], shared: _Shared, notify: Notify) -> Pool
     return None
 
 
-def _begin(work: _Work) -> Callable[[Path], tuple[Audit, list[Event]]]:
+def _begin(work: tuple[_Shared, Path, int]) -> Callable[[Path], tuple[Audit, list[Event]]]:
+    """A worker's function, in the working folder that relative paths begin at.
+
+    It has as many threads as here: sums over other numbers of them differ in their last bits.
+    """
+    shared, place, threads = work
     try:
-        os.chdir(work.place)
+        os.chdir(place)
     except OSError as error:
         raise RunError(
-            f"A worker of Ray has no folder {work.place}.", "Work in a folder that all machines see by one path."
+            f"A worker of Ray has no folder {place}.", "Work in a folder that all machines see by one path."
         ) from error
-    torch.set_num_threads(work.threads)
+    torch.set_num_threads(threads)
 
     def audit(folder: Path) -> tuple[Audit, list[Event]]:
         events: list[Event] = []
-        result, _ = _audit_model(folder, work.shared, events.append)
+        result, _ = _audit_model(folder, shared, events.append)
         return result, [event for event in events if isinstance(event, ChoiceWarning)]
 
     return audit

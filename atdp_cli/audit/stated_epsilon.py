@@ -15,7 +15,7 @@ import numpy as np
 
 from atdp_cli.audit.results import GroupEpsilon
 from atdp_cli.errors import BudgetError, InputError
-from atdp_cli.files.documents import file_sha256
+from atdp_cli.files.documents import copy_fields, file_sha256
 from atdp_cli.privacy.accountant import epsilon_group
 from atdp_cli.privacy.adjacency import Adjacency
 from atdp_cli.privacy.ledger import Ledger, PrivateEvent, private_events, read_beside
@@ -110,19 +110,15 @@ def _group_epsilon(ledger: Ledger | None, records: int) -> GroupEpsilon:
     if reason := no_end_to_end(ledger):
         return GroupEpsilon(records=records, epsilon=None, delta=ledger.delta, missing=reason)
     stated = _stated(ledger, private_events(ledger.events), "end_to_end", "zero-out", records)
-    return GroupEpsilon(records=records, epsilon=stated.epsilon, delta=stated.delta, missing=stated.missing)
+    return copy_fields(GroupEpsilon, stated, records=records)
 
 
 def _selective(ledger: Ledger, repeats: int, invariance: DetectorInvariance) -> StatedEpsilon:
     """The selective ε for `repeats` records of a canary that are replaced together."""
     events = private_events(ledger.events)
     if not invariance.voted:
-        events = tuple(event for event in events if not _of_frequencies(event))
+        events = tuple(event for event in events if event.relation.shape != "votes")
     return _stated(ledger, events, "selective", "replace-one", repeats)
-
-
-def _of_frequencies(event: PrivateEvent) -> bool:
-    return event.relation.shape == "votes"
 
 
 def _stated(

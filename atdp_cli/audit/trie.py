@@ -2,20 +2,17 @@
 
 import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from transformers import PreTrainedModel
 from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
 
 from atdp_cli.audit.exposure import Scores
 from atdp_cli.audit.pool import PADDING, Candidates, Ids
 from atdp_cli.errors import RunError, UsageError
 from atdp_cli.events import NodesScored, Notify, ignore
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 Places = NDArray[np.int64]
 
@@ -120,7 +117,7 @@ def build_trie(tails: Ids, lengths: Ids) -> Trie:
 
 
 def score_pool(
-    model: "PreTrainedModel",
+    model: PreTrainedModel,
     candidates: Candidates,
     *,
     floor: float = -np.inf,
@@ -177,7 +174,7 @@ def score_pool(
     return scores[trie.row_of]
 
 
-def check_context(model: "PreTrainedModel", longest: int, name: str) -> None:
+def check_context(model: PreTrainedModel, longest: int, name: str) -> None:
     """Refuse a canary of more tokens than a model's context has.
 
     Raises:
@@ -191,7 +188,7 @@ def check_context(model: "PreTrainedModel", longest: int, name: str) -> None:
         )
 
 
-def _check(model: "PreTrainedModel", candidates: Candidates, name: str) -> None:
+def _check(model: PreTrainedModel, candidates: Candidates, name: str) -> None:
     if model.training:
         raise UsageError(f"{name} is in training mode, so its scores are noisy.", "Call model.eval() first.")
     if any(p.is_floating_point() and p.dtype not in (torch.float32, torch.float64) for p in model.parameters()):
@@ -214,7 +211,7 @@ def _check(model: "PreTrainedModel", candidates: Candidates, name: str) -> None:
         )
 
 
-def _run_prefix(model: "PreTrainedModel", prefix: Ids) -> tuple[torch.Tensor, DynamicCache | None]:
+def _run_prefix(model: PreTrainedModel, prefix: Ids) -> tuple[torch.Tensor, DynamicCache | None]:
     """Logits [1, vocabulary] after the prefix, and its cache where rows can be chosen from it."""
     ids = torch.from_numpy(prefix.astype(np.int64)[None]).to(model.device)
     output = model(input_ids=ids, use_cache=True)
@@ -234,7 +231,7 @@ def has_rows(cache: DynamicCache | None) -> bool:
     )
 
 
-def _run(model: "PreTrainedModel", trie: Trie, visit: Visit, prefix: Ids) -> tuple[torch.Tensor, DynamicCache | None]:
+def _run(model: PreTrainedModel, trie: Trie, visit: Visit, prefix: Ids) -> tuple[torch.Tensor, DynamicCache | None]:
     """Logits [batch, vocabulary] after each node's path, and the cache of these paths."""
     if visit.depth == 0:
         return _run_prefix(model, prefix)

@@ -1,8 +1,10 @@
 """The verdict on a model: what the ranks of its canaries prove, and what they leave open."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import isfinite, log2
+from math import log2
+from typing import Annotated
+
+from pydantic import Field
 
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.exposure import Rank
@@ -29,7 +31,8 @@ from atdp_cli.audit.results import (
     EpsilonBound,
     Verdict,
 )
-from atdp_cli.errors import UsageError
+from atdp_cli.files.documents import copy_fields
+from atdp_cli.settings import validated
 
 MAX_UNRESOLVED = 2.0**-MEMORISED_BITS
 """The largest share of candidates that may score as a secret does: with more, no rank could show `MEMORISED_BITS`."""
@@ -37,7 +40,7 @@ MAX_UNRESOLVED = 2.0**-MEMORISED_BITS
 MIN_ALPHA = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@validated
 class Limits:
     """The limits that fail a model.
 
@@ -50,21 +53,9 @@ class Limits:
         UsageError: One is out of range.
     """
 
-    alpha: float = 0.01
-    max_exposure: float | None = None
-    max_epsilon_lower_bound: float | None = None
-
-    def __post_init__(self) -> None:
-        if not MIN_ALPHA <= self.alpha < 1:
-            raise UsageError(
-                f"alpha is {self.alpha}, and it must lie between {MIN_ALPHA:g} and 1.", "Use --alpha 0.01."
-            )
-        for what, unit, value in (
-            ("exposure limit", " bits", self.max_exposure),
-            ("limit on the bound of ε", "", self.max_epsilon_lower_bound),
-        ):
-            if value is not None and not (isfinite(value) and value >= 0):
-                raise UsageError(f"The {what} is {value}{unit}, and it must be 0 or more.", "Give a number from 0.")
+    alpha: Annotated[float, Field(ge=MIN_ALPHA, lt=1)] = 0.01
+    max_exposure: Annotated[float, Field(ge=0)] | None = None
+    max_epsilon_lower_bound: Annotated[float, Field(ge=0)] | None = None
 
 
 DEFAULT_LIMITS = Limits()
@@ -162,19 +153,12 @@ def _results(
     adjusted = _adjusted(plain, targets) if calibrated else nothing
     adjusted_ratio = _adjusted(ratio, targets) if calibrated and ratio is not None else nothing
     return tuple(
-        CanaryResult(
-            planted=target.planted,
-            repeats=target.repeats,
+        copy_fields(
+            CanaryResult,
+            target,
+            rank,
             pool=pool,
             compared=rank.pool,
-            rank_min=rank.rank_min,
-            rank_max=rank.rank_max,
-            stratum_size=rank.stratum_size,
-            stratum_rank_min=rank.stratum_rank_min,
-            stratum_rank_max=rank.stratum_rank_max,
-            exposure=rank.exposure,
-            exposure_plain=rank.exposure_plain,
-            exposure_per_token=rank.exposure_per_token,
             p_value=rank.p_value if calibrated else None,
             holm_p=adjusted[i],
             rank_ratio_min=None if by_ratio is None else by_ratio.rank_min,

@@ -1,14 +1,13 @@
 """ε of ledgers on the terminal."""
 
-from typing import TYPE_CHECKING, Any
+from rich.console import Console
+from rich.table import Table
 
 from atdp_cli.accounting.request import AccountRequest
 from atdp_cli.accounting.results import AccountSummary, ScopeEntry
-from atdp_cli.cli.console import stdout_console, write_json
+from atdp_cli.cli.console import make_table, stdout_console, write_json
 from atdp_cli.cli.help import JsonOptions
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from atdp_cli.privacy.wording import rounded_up, scope_title
 
 
 def print_account(summary: AccountSummary, *, solved: bool) -> None:
@@ -29,14 +28,10 @@ def print_account(summary: AccountSummary, *, solved: bool) -> None:
         console.print(line)
 
 
-def _print_solution(summary: AccountSummary, console: "Console") -> None:
-    if summary.parameters is not None:
-        q, sigma, steps = (
-            summary.parameters.sampling_probability,
-            summary.parameters.noise_multiplier,
-            summary.parameters.steps,
-        )
-        console.print(f"Sampling probability {q:.6g}, noise multiplier {sigma:.6g}, {steps:,} steps.")
+def _print_solution(summary: AccountSummary, console: Console) -> None:
+    if (run := summary.parameters) is not None:
+        q, sigma = run.sampling_probability, run.noise_multiplier
+        console.print(f"Sampling probability {q:.6g}, noise multiplier {sigma:.6g}, {run.steps:,} steps.")
     for stage in summary.stages or ():
         if stage.noise_multipliers:
             sigma = stage.noise_multipliers[0]
@@ -46,11 +41,7 @@ def _print_solution(summary: AccountSummary, console: "Console") -> None:
             console.print(f"Stage {stage.name}: noise multiplier {sigma_once!r} for its one release.")
 
 
-def _table(summary: AccountSummary, figures: ScopeEntry, *, first: bool) -> Any:
-    from rich.table import Table
-
-    from atdp_cli.privacy.wording import rounded_up, scope_title
-
+def _table(summary: AccountSummary, figures: ScopeEntry, *, first: bool) -> Table:
     # An increment is no guarantee, so it is nothing to quote, unless it is all that was asked about.
     first = first and (figures.scope != "increment" or summary.parameters is not None)
     quoted = "PLD (quote this)" if first else "PLD"
@@ -69,11 +60,9 @@ def _table(summary: AccountSummary, figures: ScopeEntry, *, first: bool) -> Any:
     title = "A run of equal steps"
     if summary.parameters is None:
         title = scope_title(figures.scope, summary.unit)
-    table = Table("accountant", "ε", title=f"{title}. {figures.adjacency}, δ = {figures.delta:g}", title_justify="left")
-    table.columns[1].justify = "right"
-    for name, value in rows:
-        table.add_row(name, "–" if value is None else rounded_up(value))
-    return table
+    title = f"{title}. {figures.adjacency}, δ = {figures.delta:g}"
+    cells = [(name, "–" if value is None else rounded_up(value)) for name, value in rows]
+    return make_table(("accountant", "ε"), cells, title=title, right=[1])
 
 
 def account_command(request: AccountRequest, printing: JsonOptions) -> None:

@@ -2,23 +2,24 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.console import Console
 
-from atdp_cli.audit.request import LIMITS, AuditRequest, prepare_audit
+from atdp_cli.audit.request import LIMITS, AuditRequest, CanaryTargets, prepare_audit
+from atdp_cli.audit.results import AnyAudit, AuditDocument
 from atdp_cli.cli.audit_canary_screen import exit_code, model_line, show_audit, show_summary
 from atdp_cli.cli.ci_files import CiOptions, file_uri, tell_github, write_ci_files
 from atdp_cli.cli.console import progress, stdout_console, write_json
 from atdp_cli.cli.help import ProgressOptions
+from atdp_cli.detection.run_on import make_executor
 from atdp_cli.files.checkpoint_names import holds_model
+from atdp_cli.files.private import PARTIAL, PRIVATE
+from atdp_cli.reporting.ci.baseline import new_failures, read_baseline
+from atdp_cli.reporting.ci.checks import ResultFile, canary_lines, checked
+from atdp_cli.reporting.ci.formats import step_summary
 from atdp_cli.settings import Option
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from atdp_cli.audit.request import CanaryTargets
-    from atdp_cli.audit.results import AnyAudit
 
 
 class GateOptions(CiOptions):
@@ -42,12 +43,6 @@ def audit_canary_command(
     Exposure is log2(candidates / rank): a secret that was never seen has 1.44 bits on average.
     On GitHub Actions it also writes annotations and the step summary.
     """
-    from atdp_cli.audit.results import AuditDocument
-    from atdp_cli.detection.run_on import make_executor
-    from atdp_cli.reporting.ci.baseline import new_failures, read_baseline
-    from atdp_cli.reporting.ci.checks import ResultFile, canary_lines, checked
-    from atdp_cli.reporting.ci.formats import step_summary
-
     console = saying.console()
     shown = console if saying.as_json else stdout_console()
     request = request.replace(models=_folders(models, console))
@@ -77,7 +72,7 @@ def audit_canary_command(
     raise typer.Exit(exit_code(audit.gate for audit in audits))
 
 
-def _show(audits: "Sequence[AnyAudit]", secrets: list[str] | None, console: "Console", *, whole: bool) -> None:
+def _show(audits: Sequence[AnyAudit], secrets: list[str] | None, console: Console, *, whole: bool) -> None:
     """Print each model in full where that is asked for or there is one, and a table of several."""
     for number, audit in enumerate(audits if whole or len(audits) == 1 else ()):
         if number:
@@ -87,19 +82,18 @@ def _show(audits: "Sequence[AnyAudit]", secrets: list[str] | None, console: "Con
         show_summary(audits, console)
 
 
-def _task(folders: Sequence[Path], canaries: "CanaryTargets") -> str:
+def _task(folders: Sequence[Path], canaries: CanaryTargets) -> str:
     """Describe the work ahead, before anything large is loaded."""
     models = f"{len(folders):,} models" if len(folders) > 1 else str(folders[0])
     targets = "1 canary" if len(canaries.targets) == 1 else f"{len(canaries.targets):,} canaries"
     return f"Auditing {models} for {targets} among {canaries.template.pool:,} candidates."
 
 
-def _folders(models: list[Path], console: "Console") -> tuple[Path, ...]:
+def _folders(models: list[Path], console: Console) -> tuple[Path, ...]:
     """The folders without those that atdp itself writes beside a model, which a shell's `*/` also catches.
 
     One in which a model lies is kept whatever its name, and so is a path that leads to no folder.
     """
-    from atdp_cli.files.private import PARTIAL, PRIVATE
 
     def beside_a_model(path: Path) -> bool:
         return path.suffix in (PRIVATE, PARTIAL) and path.is_dir() and not holds_model(path)
@@ -110,6 +104,6 @@ def _folders(models: list[Path], console: "Console") -> tuple[Path, ...]:
     return kept
 
 
-def _secrets(canaries: "CanaryTargets") -> list[str]:
+def _secrets(canaries: CanaryTargets) -> list[str]:
     """Each canary's secret for the table."""
     return [", ".join(canaries.template.secret(target.index)) for target in canaries.targets]

@@ -3,15 +3,12 @@ table."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Column, Table
 
 from atdp_cli.audit.results import AnyAudit, Audit, Distribution, EpsilonBound, UnfinishedAudit, Verdict
-from atdp_cli.cli.console import figure
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
+from atdp_cli.cli.console import figure, make_table
 
 _EXIT_CODES = {Verdict.ERROR: 3, Verdict.FAIL: 1, Verdict.INCONCLUSIVE: 4, Verdict.PASS: 0}
 
@@ -26,7 +23,7 @@ BAR = 40
 """Characters of the histogram's longest bar."""
 
 
-def show_audit(audit: AnyAudit, secrets: Sequence[str] | None, console: "Console") -> None:
+def show_audit(audit: AnyAudit, secrets: Sequence[str] | None, console: Console) -> None:
     """Print one model's audit.
 
     Args:
@@ -49,17 +46,13 @@ def show_audit(audit: AnyAudit, secrets: Sequence[str] | None, console: "Console
         _show_distribution(audit.distribution, console)
 
 
-def _table(audit: Audit, secrets: Sequence[str] | None) -> "Table":
-    from rich.table import Table
-
+def _table(audit: Audit, secrets: Sequence[str] | None) -> Table:
     coins = not all(canary.planted for canary in audit.canaries)
     by_ratio = ("by ratio", "p by ratio") if audit.tested_against_base else ()
     head = ("canary", *(("planted",) if coins else ()), *(("secret",) if secrets else ()))
-    table = Table(*head, "rank", "of", "exposure", "p", *by_ratio)
-    for column in table.columns:
-        column.justify = "right"
-    for number, canary in enumerate(audit.canaries, start=1):
-        table.add_row(
+    head = (*head, "rank", "of", "exposure", "p", *by_ratio)
+    rows = [
+        (
             str(number),
             *(("yes" if canary.planted else "no",) if coins else ()),
             *((secrets[number - 1],) if secrets else ()),
@@ -69,7 +62,9 @@ def _table(audit: Audit, secrets: Sequence[str] | None) -> "Table":
             _p(canary.p_value),
             *((figure(canary.exposure_ratio), _p(canary.p_value_ratio)) if by_ratio else ()),
         )
-    return table
+        for number, canary in enumerate(audit.canaries, start=1)
+    ]
+    return make_table(head, rows, right=range(len(head)))
 
 
 def _against(audit: Audit) -> tuple[str, ...]:
@@ -179,22 +174,20 @@ def _relearning(audit: Audit) -> Iterator[str]:
     )
 
 
-def _show_distribution(distribution: Distribution, console: "Console") -> None:
-    from rich.table import Table
-
+def _show_distribution(distribution: Distribution, console: Console) -> None:
     show_secrets = distribution.top[0].secret is not None
-    table = Table("rank", "probability", "canary", *(("secret",) if show_secrets else ()))
-    for column in table.columns:
-        column.justify = "right"
-    for candidate in distribution.top:
-        table.add_row(
+    head = ("rank", "probability", "canary", *(("secret",) if show_secrets else ()))
+    rows = [
+        (
             str(candidate.rank),
             f"{candidate.probability:.3g}",
             "" if candidate.canary is None else str(candidate.canary),
             *((", ".join(candidate.secret),) if candidate.secret else ()),
         )
+        for candidate in distribution.top
+    ]
     console.print("The likeliest candidates:")
-    console.print(table)
+    console.print(make_table(head, rows, right=range(len(head))))
     console.print("log p (natural) of all candidates:")
     most = max(distribution.counts)
     for low, count in zip(distribution.edges, distribution.counts, strict=False):
@@ -217,23 +210,18 @@ def model_line(audit: AnyAudit) -> str:
     )
 
 
-def show_summary(audits: Sequence[AnyAudit], console: "Console") -> None:
+def show_summary(audits: Sequence[AnyAudit], console: Console) -> None:
     """All models in a table, and how many ended in which way."""
-    from rich.table import Table
-
-    table = Table("model", "verdict", "canaries", "highest", "mean", "p", title="Exposure, bits", title_justify="left")
-    table.columns[0].overflow = "fold"
-    for column in table.columns[2:]:
-        column.justify = "right"
+    rows = []
     for audit in audits:
         planted = sum(canary.planted for canary in audit.canaries)
         combined = audit.combined
         cells = ("–",) * 3
         if combined is not None:
-            p = "–" if combined.fisher_p is None else f"{combined.fisher_p:.2g}"
-            cells = (figure(combined.max_exposure), figure(combined.mean_exposure), p)
-        table.add_row(audit.model, audit.verdict, str(planted or "–"), *cells)
-    console.print(table)
+            cells = (figure(combined.max_exposure), figure(combined.mean_exposure), _p(combined.fisher_p))
+        rows.append((audit.model, audit.verdict, str(planted or "–"), *cells))
+    head = (Column("model", overflow="fold"), "verdict", "canaries", "highest", "mean", "p")
+    console.print(make_table(head, rows, title="Exposure, bits", right=range(2, 6)))
     ended = Counter(audit.gate for audit in audits)
     counts = ", ".join(f"{ended[verdict]} {words}" for verdict, words in _ENDED.items() if ended[verdict])
     console.print(f"{len(audits)} models: {counts}. All about one: audit it alone; about each: --json.")

@@ -7,23 +7,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Column
 
+from atdp_cli.audit.results import Verdict
+from atdp_cli.cli.audit_canary_screen import exit_code
 from atdp_cli.cli.ci_files import CiOptions, file_uri, tell_github, write_ci_files
-from atdp_cli.cli.console import progress, stdout_console, write_json
+from atdp_cli.cli.console import make_table, progress, stdout_console, write_json
 from atdp_cli.cli.help import ProgressOptions
 from atdp_cli.errors import UsageError
 from atdp_cli.files.atomic_write import atomic_write
 from atdp_cli.files.corpus_file import kind_of
-from atdp_cli.files.private import make_private
+from atdp_cli.files.private import make_private, private_folder
 from atdp_cli.memorisation.request import AUDIT, MapRequest, prepare_map
-from atdp_cli.memorisation.results import MemorisedPlace, MemoryMap
+from atdp_cli.memorisation.results import MemorisedPlace, MemoryDocument, MemoryMap
+from atdp_cli.reporting.ci.baseline import new_failures, read_baseline
+from atdp_cli.reporting.ci.checks import (
+    CheckedModel,
+    ResultFile,
+    best_places,
+    checked,
+    memory_sentences,
+    samples_needed,
+)
+from atdp_cli.reporting.ci.formats import memory_summary
+from atdp_cli.reporting.memorisation_page import MAP_PAGE, render_map_page
 from atdp_cli.settings import OUTPUT, Option
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from atdp_cli.memorisation.run import CorpusMap
-    from atdp_cli.reporting.ci.checks import CheckedModel, ResultFile
 
 
 class MapOutputOptions(CiOptions):
@@ -54,9 +66,6 @@ class MapOutputOptions(CiOptions):
         """
         if not self.html:
             return None
-        from atdp_cli.files.private import private_folder
-        from atdp_cli.reporting.memorisation_page import MAP_PAGE
-
         folder = private_folder(data)
         if folder is None:
             raise UsageError("--html writes into the folder beside --data, which is no file.", "Give a file.")
@@ -78,9 +87,6 @@ class MapOutputOptions(CiOptions):
             raise UsageError("--baseline says what may fail, and nothing can without a limit.", "Add --max-memorised.")
 
 
-_EXIT_CODES = {None: 0, "PASS": 0, "FAIL": 1, "INCONCLUSIVE": 4}
-
-
 def audit_corpus_command(request: MapRequest, writing: MapOutputOptions, saying: ProgressOptions) -> None:
     """Map what each model has memorised of its corpus: the places that it knows better than held-out text.
 
@@ -88,9 +94,6 @@ def audit_corpus_command(request: MapRequest, writing: MapOutputOptions, saying:
     Exit codes: 0 within --max-memorised, no worse than --baseline, or no limit; 1 above it; 2 usage or unreadable
     input; 3 not completed; 4 above it, but the held-out records are too few to be sure.
     """
-    from atdp_cli.reporting.ci.baseline import new_failures, read_baseline
-    from atdp_cli.reporting.ci.formats import memory_summary
-
     console = saying.console()
     writing.check_map(request)
     with progress(console, saying.progress) as notify:
@@ -108,17 +111,14 @@ def audit_corpus_command(request: MapRequest, writing: MapOutputOptions, saying:
     _show(maps, console, as_json=saying.as_json, show_secrets=writing.show_secrets)
     if (page := writing.page(request.data)) is not None:
         console.print(f"The page is {page}.", soft_wrap=True)
-    codes = {_EXIT_CODES[each.memory.gate] for each in maps}
-    raise typer.Exit(1 if 1 in codes else max(codes))
+    raise typer.Exit(exit_code(Verdict(each.memory.gate or "PASS") for each in maps))
 
 
 MAX_VALUES = 20
 
 
-def _show(maps: "Sequence[CorpusMap]", console: "Console", *, as_json: bool, show_secrets: bool) -> None:
+def _show(maps: "Sequence[CorpusMap]", console: Console, *, as_json: bool, show_secrets: bool) -> None:
     """Print the results, as JSON or for people."""
-    from atdp_cli.memorisation.results import MemoryDocument
-
     if as_json:
         write_json(MemoryDocument(models=tuple(each.memory for each in maps)).model_dump(mode="json"))
     shown = console if as_json else stdout_console()
@@ -137,16 +137,12 @@ NOTES = (
 )
 
 
-def show_map(memory_map: MemoryMap, texts: Sequence[str] | None, console: "Console") -> None:
+def show_map(memory_map: MemoryMap, texts: Sequence[str] | None, console: Console) -> None:
     """Print one model's map.
 
     Args:
         texts: Those of all records, to show what stands at the places; None to show labels alone.
     """
-    from rich.table import Table
-
-    from atdp_cli.reporting.ci.checks import best_places, memory_sentences, samples_needed
-
     head = "" if memory_map.verdict is None else f"{memory_map.verdict} "
     known = " (no worse than the baseline)" if memory_map.baseline == "known" else ""
     console.print(f"{head}{memory_map.model}{known}", style="bold", soft_wrap=True)
@@ -154,16 +150,10 @@ def show_map(memory_map: MemoryMap, texts: Sequence[str] | None, console: "Conso
         console.print(line)
     if not memory_map.places:
         return
-    table = Table("record", "characters", "places", "label", "nats", "samples", "decoys")
-    for number in (0, 2, 4, 5, 6):
-        table.columns[number].justify = "right"
-    if texts:
-        table.add_column("text", overflow="fold")
     counts = Counter(place.value for place in memory_map.places)
     values = best_places(memory_map)
-    for place in values[:MAX_VALUES]:
-        shown = (texts[place.record - 1][place.start : place.end][:MAX_CHARACTERS],) if texts else ()
-        table.add_row(
+    rows = [
+        (
             f"{place.record:,}",
             f"{place.start}–{place.end}",
             f"{counts[place.value]:,}",
@@ -171,9 +161,12 @@ def show_map(memory_map: MemoryMap, texts: Sequence[str] | None, console: "Conso
             f"{place.gain:.1f}",
             samples_needed(place),
             _decoys(place),
-            *shown,
+            *((texts[place.record - 1][place.start : place.end][:MAX_CHARACTERS],) if texts else ()),
         )
-    console.print(table)
+        for place in values[:MAX_VALUES]
+    ]
+    columns = ("record", "characters", "places", "label", "nats", "samples", "decoys", Column("text", overflow="fold"))
+    console.print(make_table(columns if texts else columns[:-1], rows, right=(0, 2, 4, 5, 6)))
     if len(values) > MAX_VALUES:
         console.print(f"And {len(values) - MAX_VALUES:,} more texts; -o or --json has all places.")
     for line in NOTES:
@@ -186,10 +179,9 @@ def _decoys(place: MemorisedPlace) -> str:
     return f"{place.rank.likelier:.3f}{' a' if place.rank.anywhere else ''}"
 
 
-def write_map_files(writing: MapOutputOptions, maps: "Sequence[CorpusMap]", data: Path) -> "list[CheckedModel]":
+def write_map_files(writing: MapOutputOptions, maps: "Sequence[CorpusMap]", data: Path) -> list[CheckedModel]:
     """Write the files that were asked for: the map, those for CI, the page."""
     from atdp_cli.memorisation.run import write_map
-    from atdp_cli.reporting.ci.checks import checked
 
     if writing.output is not None:
         write_map(maps[0], writing.output, replace=writing.force)
@@ -200,17 +192,13 @@ def write_map_files(writing: MapOutputOptions, maps: "Sequence[CorpusMap]", data
     return models
 
 
-def _lines(mapped: "CorpusMap", data: Path) -> "ResultFile":
+def _lines(mapped: "CorpusMap", data: Path) -> ResultFile:
     """The corpus, with the line of each memorised text where it is plain text: there a record's id is its line."""
-    from atdp_cli.reporting.ci.checks import ResultFile, best_places
-
     lines = (int(mapped.records[place.record - 1].id) for place in best_places(mapped.memory))
     return ResultFile(uri=file_uri(data), lines=tuple(lines) if kind_of(data) == "text" else ())
 
 
 def _write_page(path: Path, maps: "Sequence[CorpusMap]", *, replacing: bool, show_text: bool) -> None:
-    from atdp_cli.reporting.memorisation_page import render_map_page
-
     records = [[(record.id, record.text) for record in each.records] for each in maps]
     page = render_map_page([each.memory for each in maps], records, show_text=show_text)
     make_private(path.parent)

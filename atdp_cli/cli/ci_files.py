@@ -3,18 +3,22 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
+from urllib.parse import quote
 
+from atdp_cli import __version__
+from atdp_cli.audit.results import AnyAudit
 from atdp_cli.cli.escape import escaped_json, escaped_lines, escaped_marks
 from atdp_cli.cli.exit import write_error, write_safe
 from atdp_cli.detection.options import ReplacingOptions
+from atdp_cli.files.atomic_write import atomic_write, check_apart, check_new, real_path
+from atdp_cli.files.documents import document_text
+from atdp_cli.memorisation.results import MemoryMap
 from atdp_cli.model.folder import with_bases
+from atdp_cli.reporting.ci.baseline import make_baseline
+from atdp_cli.reporting.ci.checks import COMMANDS, CheckedModel, Kind
+from atdp_cli.reporting.ci.formats import annotations, junit, sarif
 from atdp_cli.settings import OUTPUT, Option, Options, named_paths
-
-if TYPE_CHECKING:
-    from atdp_cli.audit.results import AnyAudit
-    from atdp_cli.memorisation.results import MemoryMap
-    from atdp_cli.reporting.ci.checks import CheckedModel, Kind
 
 
 class CiOptions(ReplacingOptions):
@@ -40,8 +44,6 @@ class CiOptions(ReplacingOptions):
             UsageError: A file exists or is read, or two are the same.
             InputError: A folder does not exist.
         """
-        from atdp_cli.files.atomic_write import check_apart, check_new
-
         read, written = named_paths(request, self)
         check_apart(with_bases(read), (*written, *others))
         for path in (*written, *others):
@@ -50,22 +52,16 @@ class CiOptions(ReplacingOptions):
 
 def write_ci_files(
     files: CiOptions,
-    results: "Sequence[AnyAudit | MemoryMap]",
-    models: "Sequence[CheckedModel]",
+    results: Sequence[AnyAudit | MemoryMap],
+    models: Sequence[CheckedModel],
     *,
-    kind: "Kind",
+    kind: Kind,
 ) -> None:
     """Write the files that were asked for.
 
     Args:
         models: The results' checks, of this kind.
     """
-    from atdp_cli import __version__
-    from atdp_cli.files.documents import document_text
-    from atdp_cli.reporting.ci.baseline import make_baseline
-    from atdp_cli.reporting.ci.checks import COMMANDS
-    from atdp_cli.reporting.ci.formats import junit, sarif
-
     if files.junit is not None:
         _write(files.junit, escaped_lines(junit(models, COMMANDS[kind])))
     if files.sarif is not None:
@@ -75,14 +71,12 @@ def write_ci_files(
         _write(files.write_baseline, escaped_json(document_text(baseline)))
 
 
-def tell_github(models: "Sequence[CheckedModel]", summary: str) -> None:
+def tell_github(models: Sequence[CheckedModel], summary: str) -> None:
     """Write annotations and the step summary, if this runs on GitHub Actions.
 
     Args:
         summary: Markdown.
     """
-    from atdp_cli.reporting.ci.formats import annotations
-
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return
     # Standard output may have to be JSON; GitHub reads both.
@@ -94,18 +88,12 @@ def tell_github(models: "Sequence[CheckedModel]", summary: str) -> None:
 
 def file_uri(path: Path) -> str:
     """A file as reports name it: relative to the working folder where it lies in it."""
-    from urllib.parse import quote
-
-    from atdp_cli.files.atomic_write import real_path
-
     whole, here = real_path(path), Path.cwd()
     return quote(whole.relative_to(here).as_posix()) if whole.is_relative_to(here) else whole.as_uri()
 
 
 def _write(path: Path, text: str) -> None:
     """Write a report file, or nothing."""
-    from atdp_cli.files.atomic_write import atomic_write
-
     with atomic_write(path) as stream:
         # A name that is not UTF-8 stays readable, and valid as JSON.
         stream.write(text.encode("utf-8", "backslashreplace"))

@@ -2,17 +2,18 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Column, Table
 from rich.text import Text
 
 from atdp_cli.cli.escape import escaped, escaped_json, escaped_lines
-from atdp_cli.cli.json_lines import EventLines, ProgressOption, write_line
+from atdp_cli.cli.json_lines import EventLines, ProgressOption, counted_task, write_line
 from atdp_cli.events import (
     ChoiceWarning,
     CrossChecked,
@@ -20,20 +21,16 @@ from atdp_cli.events import (
     EpochRestored,
     Event,
     LearningRateChosen,
-    NodesScored,
     Notify,
-    RecordsRead,
     Resumed,
     ReviewQueued,
     StageStarted,
-    StepDone,
     TrialDone,
 )
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from atdp_cli.detection.results import FlaggedSummary
+    from atdp_cli.decoys.run import DecoySummary
+    from atdp_cli.detection.results import DetectionSummary, FlaggedSummary, RedactionSummary
 
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -113,10 +110,30 @@ def figure(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
-def say_skipped(console: Console, skipped: int) -> None:
-    """Print how much of a corpus could not be read; nothing if all could."""
-    if skipped:
-        console.print(f"Lines or rows skipped as unreadable: {skipped:,}.")
+WITHOUT_EDGES: dict[str, Any] = {"box": SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "padding": (0, 1, 0, 0)}
+"""The settings of a table that is to be narrow."""
+
+
+def make_table(
+    head: Sequence[str | Column],
+    rows: Iterable[Sequence[str | Text]],
+    *,
+    title: str | None = None,
+    right: Iterable[int] = (),
+    **settings: Any,
+) -> Table:
+    """A table with its title at the left.
+
+    Args:
+        right: Columns at the right, as figures are.
+        settings: As `rich.table.Table` takes them.
+    """
+    table = Table(*head, title=title, title_justify="left", **settings)
+    for column in right:
+        table.columns[column].justify = "right"
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def write_json(value: Any) -> None:
@@ -171,13 +188,11 @@ def _for_people(console: Console) -> Iterator[Notify]:
     advance = bars.advance
 
     def notify(event: Event) -> None:
+        if (counted := counted_task(event)) is not None:
+            advance(*counted)
         match event:
-            case RecordsRead(task=task, done=done, total=total):
-                advance(task, done, total)
             case StageStarted(stage=stage, steps=steps):
                 advance(f"stage {stage}", 0, steps)
-            case StepDone(stage=stage, step=step, steps=steps):
-                advance(f"stage {stage}", step, steps)
             case EpochDone(stage=stage, epoch=epoch, epochs=epochs):
                 shown = (figure(event.all_tokens), figure(event.sensitive), figure(event.other))
                 console.print(
@@ -193,8 +208,6 @@ def _for_people(console: Console) -> Iterator[Notify]:
                 console.print(
                     f"{stage}: on decoyed text epoch {epoch} was better than the last, so its weights are kept."
                 )
-            case NodesScored(model=model, done=done, total=total):
-                advance(f"scoring {Path(model).name}", done, total)
             case CrossChecked():
                 console.print(
                     f"cross-check: {event.asked:,} sentences asked about, {event.known:,} with an answer at hand; "
@@ -217,20 +230,23 @@ def _for_people(console: Console) -> Iterator[Notify]:
 MAX_LABELS = 12
 
 
-def show_flagged(flagged: "FlaggedSummary", console: "Console") -> None:
+def show_found(summary: "DetectionSummary | RedactionSummary | DecoySummary", console: Console) -> None:
+    """Print what of a corpus is flagged, and how much of it could not be read, if any."""
+    _show_flagged(summary.flagged, console)
+    if summary.skipped:
+        console.print(f"Lines or rows skipped as unreadable: {summary.skipped:,}.")
+
+
+def _show_flagged(flagged: "FlaggedSummary", console: Console) -> None:
     """Print how many spans have each label, the commonest first, with the shape of one; and a text that is too common.
 
     A shape has 0 for digits and a for letters.
     """
     if not flagged.spans or console.quiet:
         return
-    from rich.table import Table
-
-    table = Table("label", "spans", "shape of one")
-    table.columns[1].justify = "right"
-    for label, count in list(flagged.by_label.items())[:MAX_LABELS]:
-        table.add_row(label, f"{count:,}", flagged.shapes[label])
-    console.print(table)
+    commonest = list(flagged.by_label.items())[:MAX_LABELS]
+    rows = [(label, f"{count:,}", flagged.shapes[label]) for label, count in commonest]
+    console.print(make_table(("label", "spans", "shape of one"), rows, right=[1]))
     if len(flagged.by_label) > MAX_LABELS:
         console.print(f"And {len(flagged.by_label) - MAX_LABELS} more labels.")
     frequent = flagged.most_frequent

@@ -1,6 +1,6 @@
 """`atdp decoy`: copies of a corpus with decoys, for any trainer, with the ledger of what they reveal."""
 
-from atdp_cli.cli.console import progress, say_skipped, show_flagged, write_json
+from atdp_cli.cli.console import progress, show_found, write_json
 from atdp_cli.cli.help import CorpusArgument, ProgressOptions
 from atdp_cli.decoys.request import DecoyOptions, DecoyRequest, decoy
 
@@ -22,5 +22,4 @@ def decoy_command(corpus: CorpusArgument, options: DecoyOptions, printing: Progr
     )
     for line in summary.statements:
         console.print(line)
-    show_flagged(summary.flagged, console)
-    say_skipped(console, summary.skipped)
+    show_found(summary, console)

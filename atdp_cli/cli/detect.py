@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from atdp_cli.cli.console import progress, say_skipped, show_flagged, stderr_console, write_json
+from atdp_cli.cli.console import progress, show_found, stderr_console, write_json
 from atdp_cli.cli.generate import Eager
 from atdp_cli.cli.help import CorpusArgument, ProgressOptions
 from atdp_cli.detection.run import DetectOptions, DetectRequest, detect, discard
@@ -51,8 +51,7 @@ def detect_command(corpus: CorpusArgument, options: DetectOptions, printing: Det
         f"Records: {summary.records:,}. Tokens: {summary.tokens:,}, {summary.sensitive_share:.1%} of them sensitive "
         f"({summary.tier})."
     )
-    show_flagged(summary.flagged, console)
-    say_skipped(console, summary.skipped)
+    show_found(summary, console)
     if summary.review is not None:
         console.print(
             f"Sentences to review: {summary.review.flagged:,} flagged, {summary.review.unflagged:,} unflagged. "

@@ -23,12 +23,10 @@ def escaped(text: str) -> str:
     return _COMMAND.sub(lambda match: _SECOND[match[0]], shown)
 
 
-def escaped_marks(text: str, keep: str = "") -> str:
-    """The text with all that cannot be printed made visible, but for the characters in `keep`."""
+def escaped_marks(text: str) -> str:
+    """The text with all that cannot be printed made visible."""
     return "".join(
-        mark
-        if mark.isprintable() or mark in _JOINERS or mark in keep
-        else mark.encode("unicode_escape").decode("ascii")
+        mark if mark.isprintable() or mark in _JOINERS else mark.encode("unicode_escape").decode("ascii")
         for mark in text
     )
 

@@ -1,10 +1,12 @@
 """`atdp harden`: a checkpoint and a corpus in, a hardened checkpoint with its privacy report out."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.table import Column, Table
+from rich.text import Text
 
-from atdp_cli.cli.console import progress, stderr_console, stdout_console, write_json
+from atdp_cli.cli.console import WITHOUT_EDGES, make_table, progress, stderr_console, stdout_console, write_json
 from atdp_cli.cli.escape import escaped
 from atdp_cli.cli.exit import sigterm_interrupts, stop_on_interrupt
 from atdp_cli.cli.generate import Eager, full_command, without_paths
@@ -15,12 +17,7 @@ from atdp_cli.errors import AtdpError
 from atdp_cli.hardening.request import HardenRequest
 from atdp_cli.settings import OUTPUT, Option
 from atdp_cli.training.options import TRAINING
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from atdp_cli.training.parallel.ranks import Ranks
-
+from atdp_cli.training.parallel.ranks import Ranks, process_group
 
 NOTES = (
     "Stages run from top to bottom; rising and constant is the noise. Any recipes are joined by +, as in "
@@ -43,23 +40,14 @@ def show_recipes(context: typer.Context, wanted: bool) -> None:
     raise typer.Exit
 
 
-def _table() -> "Table":
-    from rich import box
-    from rich.table import Column, Table
-    from rich.text import Text
-
+def _table() -> Table:
     from atdp_cli.hardening.recipes import recipe_summaries
 
-    heads = (
-        "recipe",
-        "stages",
-        Column(Text("history\npublic")),
-        Column(Text("history\nunknown")),
-    )
-    table = Table(*heads, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for row in recipe_summaries():
-        table.add_row(row.recipe, Text("\n".join(row.stages) or "none"), row.public, row.unknown)
-    return table
+    head = ("recipe", "stages", Column(Text("history\npublic")), Column(Text("history\nunknown")))
+    rows = [
+        (each.recipe, Text("\n".join(each.stages) or "none"), each.public, each.unknown) for each in recipe_summaries()
+    ]
+    return make_table(head, rows, **WITHOUT_EDGES)
 
 
 class HardenCommandOptions(ProgressOptions):
@@ -78,8 +66,6 @@ def harden_command(context: typer.Context, request: HardenRequest, printing: Har
     Writes OUT/ (model, report, ledger, recipe) and OUT.private/ (spans, perplexities, journal), which stays with you.
     Exit codes: 0 done; 2 usage or unreadable input; 3 not completed.
     """
-    from atdp_cli.training.parallel.ranks import process_group
-
     with process_group(sharded=request.shard_model) as group:
         try:
             _harden(context, request, printing, group.ranks)
@@ -89,7 +75,7 @@ def harden_command(context: typer.Context, request: HardenRequest, printing: Har
             raise typer.Exit(error.exit_code) from None
 
 
-def _harden(context: typer.Context, request: HardenRequest, printing: HardenCommandOptions, ranks: "Ranks") -> None:
+def _harden(context: typer.Context, request: HardenRequest, printing: HardenCommandOptions, ranks: Ranks) -> None:
     from atdp_cli.hardening.run import Caller, plan, run_harden
 
     console = printing.console() if ranks.first else stderr_console(quiet=True)

@@ -2,21 +2,19 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from atdp_cli.cli.console import figure
+from rich.console import Console
+from rich.table import Table
+
+from atdp_cli.cli.console import WITHOUT_EDGES, figure, make_table
 from atdp_cli.files.private import PRIVATE, beside
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
-    from atdp_cli.hardening.summary import HardenPlan, HardenSummary
-    from atdp_cli.reporting.document import StageEntry
-    from atdp_cli.reporting.entries import RanksBeforeAfter, UsefulnessEntry
+from atdp_cli.hardening.summary import HardenPlan, HardenSummary
+from atdp_cli.reporting.document import HTML_FILE, PrivateReport, StageEntry
+from atdp_cli.reporting.entries import RanksBeforeAfter, UsefulnessEntry
+from atdp_cli.reporting.html import VERDICTS
 
 
-def show_plan(plan: "HardenPlan", console: "Console") -> None:
+def show_plan(plan: HardenPlan, console: Console) -> None:
     """Print what the run will and will not do, its ε and for whom it holds, and its stages."""
     for line in (plan.notice, *plan.statements):
         console.print(line)
@@ -32,7 +30,7 @@ def show_plan(plan: "HardenPlan", console: "Console") -> None:
     )
 
 
-def show_needs(plan: "HardenPlan", spans: Path | None, console: "Console") -> None:
+def show_needs(plan: HardenPlan, spans: Path | None, console: Console) -> None:
     """Print the share of flagged text, the clipping engine, the memory needed, and advice."""
     if plan.flagged is None:
         console.print(f"What is flagged: the spans of {spans}.")
@@ -49,28 +47,24 @@ def show_needs(plan: "HardenPlan", spans: Path | None, console: "Console") -> No
         console.print(f"Advice: {hint}")
 
 
-def _stages(stages: "Sequence[StageEntry]") -> "Table":
-    from rich import box
-    from rich.table import Table
-
+def _stages(stages: Sequence[StageEntry]) -> Table:
     head = ("stage", "text", "epochs", "steps", "batch", "C", "σ")
-    table = Table(
-        *head,
-        title="Plan",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-    for stage in stages:
-        clip_norm = "–" if stage.clip_norm is None else f"{stage.clip_norm:g}"
-        cells = (stage.name, stage.text or "none", str(stage.epochs), str(stage.steps), str(stage.batch), clip_norm)
-        table.add_row(*cells, _noise(stage))
-    return table
+    rows = [
+        (
+            stage.name,
+            stage.text or "none",
+            str(stage.epochs),
+            str(stage.steps),
+            str(stage.batch),
+            "–" if stage.clip_norm is None else f"{stage.clip_norm:g}",
+            _noise(stage),
+        )
+        for stage in stages
+    ]
+    return make_table(head, rows, title="Plan", **WITHOUT_EDGES)
 
 
-def _noise(stage: "StageEntry") -> str:
+def _noise(stage: StageEntry) -> str:
     """The noise multipliers of a stage: one, the range of several, that of a release, or none."""
     if not stage.noise_multipliers:
         return "none" if stage.release_noise_multiplier is None else f"{stage.release_noise_multiplier:.2f} once"
@@ -78,23 +72,9 @@ def _noise(stage: "StageEntry") -> str:
     return low if low == high else f"{low}–{high}"
 
 
-def show_result(result: "HardenSummary", console: "Console") -> None:
+def show_result(result: HardenSummary, console: Console) -> None:
     """Print the result of a run."""
-    from rich.table import Table
-
-    from atdp_cli.reporting.document import HTML_FILE
-    from atdp_cli.reporting.html import VERDICTS
-
-    table = Table("held-out perplexity", "all", "sensitive", "other", title="Result", title_justify="left")
-    entries = [("its start", result.perplexity.before), ("this model", result.perplexity.after)]
-    entries += [(f"{entry.model}, with decoys", entry.perplexity) for entry in result.usefulness]
-    for name, entry in entries:
-        table.add_row(name, figure(entry.all), figure(entry.sensitive), figure(entry.other))
-    console.print(table)
-    if result.usefulness:
-        console.print(usefulness_table(result.usefulness))
-    if result.value_ranks is not None:
-        console.print(_ranks(result.value_ranks))
+    show_measured(result, console)
     if result.ended_early is not None:
         console.print(result.ended_early)
     console.print(f"{result.steps} steps in {_duration(result.seconds)}.")
@@ -105,30 +85,47 @@ def show_result(result: "HardenSummary", console: "Console") -> None:
         console.print("Audit it with atdp audit-canary, or map what it still knows with atdp audit-corpus.")
 
 
-def usefulness_table(usefulness: "Sequence[UsefulnessEntry]") -> "Table":
-    """A table of how often models say a value again that stands in a record before."""
-    from rich.table import Table
+def show_measured(of: HardenSummary | PrivateReport, console: Console) -> None:
+    """Print what was measured on private text: perplexities, repeated values, and ranks of flagged values."""
+    entries = [("its start", of.perplexity.before), ("this model", of.perplexity.after)]
+    entries += [(f"{entry.model}, with decoys", entry.perplexity) for entry in of.usefulness]
+    rows = [(name, *map(figure, (entry.all, entry.sensitive, entry.other))) for name, entry in entries]
+    console.print(make_table(("", "all", "sensitive", "other"), rows, title="Private: held-out perplexity"))
+    if of.usefulness:
+        console.print(_usefulness(of.usefulness))
+    if of.value_ranks is not None:
+        console.print(_ranks(of.value_ranks))
 
-    title = "Repeated values of held-out records with decoys"
-    table = Table("", "said right", "of", "95 %", "tokens right", title=title, title_justify="left")
-    for entry in usefulness:
-        within = "too few to tell" if entry.within is None else "–".join(f"{share:.0%}" for share in entry.within)
-        tokens = f"{entry.right / entry.tokens:.0%}" if entry.tokens else "–"
-        table.add_row(entry.model, f"{entry.whole:,}", f"{entry.values:,}", within, tokens)
-    return table
+
+def _usefulness(usefulness: Sequence[UsefulnessEntry]) -> Table:
+    """How often models say a value again that stands in a record before."""
+    rows = [
+        (
+            entry.model,
+            f"{entry.whole:,}",
+            f"{entry.values:,}",
+            "too few to tell" if entry.within is None else "–".join(f"{share:.0%}" for share in entry.within),
+            f"{entry.right / entry.tokens:.0%}" if entry.tokens else "–",
+        )
+        for entry in usefulness
+    ]
+    head = ("", "said right", "of", "95 %", "tokens right")
+    return make_table(head, rows, title="Private: repeated values of held-out records with decoys")
 
 
-def _ranks(ranks: "RanksBeforeAfter") -> "Table":
-    """Print how much the model remembers of flagged values: nothing where both columns are alike."""
-    from rich.table import Table
-
-    title = "Share of decoys likelier than the flagged value"
-    table = Table("", "training records", "held-out records", "p", title=title, title_justify="left")
-    for name, entry in (("before", ranks.before), ("after", ranks.after)):
-        table.add_row(name, figure(entry.training), figure(entry.held_out), figure(entry.p_value))
-    table.caption = "Held-out records show what chance is; p: that training records are lower by chance."
-    table.caption_justify = "left"
-    return table
+def _ranks(ranks: RanksBeforeAfter) -> Table:
+    """How much the models remember of flagged values: nothing where both columns are alike."""
+    rows = [
+        (name, *map(figure, (entry.training, entry.held_out, entry.p_value)))
+        for name, entry in (("its start", ranks.before), ("this model", ranks.after))
+    ]
+    return make_table(
+        ("", "training records", "held-out records", "p"),
+        rows,
+        title="Private: share of decoys likelier than the flagged value",
+        caption="Held-out records show what chance is; p: that training records are lower by chance.",
+        caption_justify="left",
+    )
 
 
 def _duration(seconds: float) -> str:

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 from typer.core import TyperCommand
 
 from atdp_cli.cli.console import stderr_console
@@ -13,10 +14,6 @@ from atdp_cli.cli.generate import Eager, command_groups
 from atdp_cli.cli.json_lines import ProgressOption
 from atdp_cli.errors import UsageError
 from atdp_cli.settings import OUTPUT, Option, Options, declared
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
 
 MOST = 15
 """The most options of a command that `--help` shows in full."""
@@ -118,7 +115,7 @@ class ProgressOptions(OutputOptions):
     """auto: bars on a terminal, else lines. json: each event as a line of JSON on standard error, and nothing else
     there but errors. As the screen, the events of harden tell perplexities of held-out text."""
 
-    def console(self) -> "Console":
+    def console(self) -> Console:
         """The console for people; a silent one where standard error is a machine's.
 
         Raises:

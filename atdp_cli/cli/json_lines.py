@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from atdp_cli.cli.escape import escaped_json
@@ -57,7 +58,7 @@ class EventLines:
 
     def tell(self, event: Event) -> None:
         """Write an event now, or keep it for later."""
-        counted = _counted(event)
+        counted = counted_task(event)
         if counted is None:
             self.flush()
             self._write(event_line(event))
@@ -80,14 +81,14 @@ class EventLines:
         self._waiting.clear()
 
 
-def _counted(event: Event) -> tuple[str, int, int | None] | None:
+def counted_task(event: Event) -> tuple[str, int, int | None] | None:
     """Task, done and total of an event that counts; None for any other."""
     match event:
         case RecordsRead(task=task, done=done, total=total):
-            return f"records {task}", done, total
+            return task, done, total
         case NodesScored(model=model, done=done, total=total):
-            return f"nodes {model}", done, total
+            return f"scoring {Path(model).name}", done, total
         case StepDone(stage=stage, step=step, steps=steps):
-            return f"steps {stage}", step, steps
+            return f"stage {stage}", step, steps
         case _:
             return None

@@ -1,6 +1,6 @@
 """`atdp redact`: the corpus with placeholders over its sensitive spans."""
 
-from atdp_cli.cli.console import StandardOutput, progress, say_skipped, show_flagged, write_json
+from atdp_cli.cli.console import StandardOutput, progress, show_found, write_json
 from atdp_cli.cli.help import CorpusArgument, ProgressOptions
 from atdp_cli.detection.redact import RedactOptions, RedactRequest, redact
 from atdp_cli.errors import UsageError
@@ -22,5 +22,4 @@ def redact_command(corpus: CorpusArgument, options: RedactOptions, printing: Pro
         write_json(summary.model_dump(mode="json"))
     where = options.output if to_file else "standard output"
     console.print(f"Records redacted into {where}: {summary.records:,}.", soft_wrap=True)
-    show_flagged(summary.flagged, console)
-    say_skipped(console, summary.skipped)
+    show_found(summary, console)

@@ -1,35 +1,37 @@
 """`atdp report`: show, convert, compare or verify a run's report, or attach audits to it."""
 
 import sys
-from enum import StrEnum
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from atdp_cli.cli.console import StandardOutput, stderr_console, stdout_console
 from atdp_cli.cli.escape import escaped_json
 from atdp_cli.cli.help import JsonOptions
+from atdp_cli.cli.report_screen import show_report, show_verification
 from atdp_cli.detection.options import ReplacingOptions
 from atdp_cli.errors import UsageError
 from atdp_cli.files.atomic_write import atomic_write, check_apart, check_new
 from atdp_cli.files.corpus_file import STANDARD_OUTPUT
+from atdp_cli.reporting.card import render_card
+from atdp_cli.reporting.document import Report, public_of
+from atdp_cli.reporting.html import render_html
 from atdp_cli.reporting.request import ReportRequest, report
+from atdp_cli.reporting.verify import has_audits, verify
+from atdp_cli.reporting.write import as_json
 from atdp_cli.settings import OUTPUT, Option, Options, named_paths
-
-if TYPE_CHECKING:
-    from atdp_cli.reporting.document import Report
-
 
 DIFFERENT, UNCHECKED = 1, 4
 
 
-class ReportFormat(StrEnum):
-    """The forms of a report."""
-
-    HTML = "html"
-    JSON = "json"
-    MARKDOWN = "markdown"
+FORMS: dict[str, Callable[[Report], str]] = {
+    "html": render_html,
+    "json": as_json,
+    "markdown": lambda report: render_card(public_of(report)),
+}
+"""The forms of a report by their options."""
 
 
 class HtmlOptions(Options):
@@ -66,13 +68,7 @@ def report_command(
     """
     folder = request.folder
     output = None if options.output == STANDARD_OUTPUT else options.output
-    form = _form(
-        {
-            ReportFormat.HTML: page.html,
-            ReportFormat.JSON: printing.as_json,
-            ReportFormat.MARKDOWN: options.markdown,
-        }
-    )
+    form = _form(dict(zip(FORMS, (page.html, printing.as_json, options.markdown), strict=True)))
     check_apart(*named_paths(request, options))
     _check(form, output, force=replacing.force)
     if options.verify:
@@ -88,15 +84,13 @@ def report_command(
         if given is not None:
             stderr_console().print(says, soft_wrap=True)
     if form is None:
-        from atdp_cli.cli.report_screen import show_report
-
         show_report(read, stdout_console())
         return
-    text = _text(read, form)
+    text = FORMS[form](read)
     if output is not None:
         with atomic_write(output, replace=replacing.force) as stream:
             stream.write(text.encode())
-    elif form is ReportFormat.JSON:
+    elif form == "json":
         sys.stdout.write(escaped_json(text))
     else:
         StandardOutput().write(text.encode())
@@ -109,9 +103,6 @@ def _verify(folder: Path, audit: Path | None, *, showing: bool) -> None:
             "--verify shows and changes no report.",
             "Leave out --html, --json, --markdown, --map and --name.",
         )
-    from atdp_cli.cli.report_screen import show_verification
-    from atdp_cli.reporting.verify import has_audits, verify
-
     differences = verify(folder, audit)
     unchecked = audit is None and has_audits(folder)
     show_verification(folder, differences, stdout_console(), unchecked=unchecked)
@@ -119,7 +110,7 @@ def _verify(folder: Path, audit: Path | None, *, showing: bool) -> None:
         raise typer.Exit(DIFFERENT if differences else UNCHECKED)
 
 
-def _check(form: ReportFormat | None, output: Path | None, *, force: bool) -> None:
+def _check(form: str | None, output: Path | None, *, force: bool) -> None:
     if output is None:
         return
     if form is None:
@@ -127,24 +118,9 @@ def _check(form: ReportFormat | None, output: Path | None, *, force: bool) -> No
     check_new(output, force=force)
 
 
-def _form(given: dict[ReportFormat, bool]) -> ReportFormat | None:
+def _form(given: dict[str, bool]) -> str | None:
     """The one form that is asked for; None for the terminal."""
     forms = [form for form, is_given in given.items() if is_given]
     if len(forms) > 1:
         raise UsageError(f"--{forms[0]} and --{forms[1]} exclude each other.", "Give one of them.")
     return forms[0] if forms else None
-
-
-def _text(read: "Report", form: ReportFormat) -> str:
-    from atdp_cli.reporting.card import render_card
-    from atdp_cli.reporting.document import public_of
-    from atdp_cli.reporting.html import render_html
-    from atdp_cli.reporting.write import as_json
-
-    match form:
-        case ReportFormat.HTML:
-            return render_html(read)
-        case ReportFormat.JSON:
-            return as_json(read)
-        case ReportFormat.MARKDOWN:
-            return render_card(public_of(read))

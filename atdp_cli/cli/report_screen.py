@@ -1,29 +1,24 @@
 """A report on the terminal: the sentences first, then a table for each kind of measurement."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from atdp_cli.cli.harden_screen import usefulness_table
+from rich.console import Console
+
+from atdp_cli.cli.console import make_table
+from atdp_cli.cli.harden_screen import show_measured
 from atdp_cli.privacy.wording import SCOPES
 from atdp_cli.reporting.audit_entry import AuditEntry
-from atdp_cli.reporting.document import PrivateReport, PublicReport, ReleaseVerdict, public_of
-from atdp_cli.reporting.entries import PerplexityEntry
+from atdp_cli.reporting.document import PrivateReport, PublicReport, ReleaseVerdict, Report, public_of
 from atdp_cli.reporting.html import VERDICTS, render_value
 from atdp_cli.reporting.stage_facts import stated_guarantees
+from atdp_cli.reporting.verify import UNVERIFIED, Mismatch
 from atdp_cli.reporting.wording import model_title
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from atdp_cli.reporting.document import Report
-    from atdp_cli.reporting.verify import Mismatch
-
 
 MODELS = {"after": "this model", "before": "its start", "other": "another"}
 
 
-def show_report(report: "Report", console: "Console") -> None:
+def show_report(report: Report, console: Console) -> None:
     """Print a report."""
     public = public_of(report)
     _show_face(public, report.release, console)
@@ -45,7 +40,7 @@ def show_report(report: "Report", console: "Console") -> None:
         console.print(f"- {line}")
 
 
-def _show_face(public: PublicReport, release: ReleaseVerdict | None, console: "Console") -> None:
+def _show_face(public: PublicReport, release: ReleaseVerdict | None, console: Console) -> None:
     """Print the model and its verdict."""
     digests = [digest for name, digest in public.weights.items() if name.endswith(".safetensors")]
     console.print(model_title(public), style="bold", soft_wrap=True)
@@ -60,14 +55,12 @@ def _show_face(public: PublicReport, release: ReleaseVerdict | None, console: "C
         console.print()
 
 
-def show_verification(folder: Path, differences: "Sequence[Mismatch]", console: "Console", *, unchecked: bool) -> None:
+def show_verification(folder: Path, differences: Sequence[Mismatch], console: Console, *, unchecked: bool) -> None:
     """Print where a model's folder differs from its sources, and what could not be compared.
 
     Args:
         unchecked: The report has audits, and what they were made from was not given.
     """
-    from atdp_cli.reporting.verify import UNVERIFIED
-
     for difference in differences:
         where = f"{difference.file}, {difference.path}" if difference.path else difference.file
         console.print(f"{where}: {difference.problem}.", soft_wrap=True)
@@ -79,7 +72,7 @@ def show_verification(folder: Path, differences: "Sequence[Mismatch]", console: 
     console.print("Ledger and audits are taken as they are. They carry no signature.")
 
 
-def _show_guarantees(public: PublicReport, console: "Console") -> None:
+def _show_guarantees(public: PublicReport, console: Console) -> None:
     rows = [
         (
             SCOPES[guarantee.scope],
@@ -89,10 +82,12 @@ def _show_guarantees(public: PublicReport, console: "Console") -> None:
         )
         for _, guarantee in stated_guarantees(public)
     ]
-    _print(console, f"For one {public.unit} of {public.records:,}", ("scope", "ε", "δ", "adjacency"), rows)
+    console.print(
+        make_table(("scope", "ε", "δ", "adjacency"), rows, title=f"For one {public.unit} of {public.records:,}")
+    )
 
 
-def _show_stages(public: PublicReport, console: "Console") -> None:
+def _show_stages(public: PublicReport, console: Console) -> None:
     rows = [
         (
             stage.name,
@@ -104,7 +99,7 @@ def _show_stages(public: PublicReport, console: "Console") -> None:
         )
         for stage in public.stages
     ]
-    _print(console, f"Recipe {public.recipe}", ("stage", "text", "mechanism", "steps", "q", "σ"), rows)
+    console.print(make_table(("stage", "text", "mechanism", "steps", "q", "σ"), rows, title=f"Recipe {public.recipe}"))
     if public.ended_early is not None:
         console.print(public.ended_early)
     if public.repeated_steps:
@@ -120,7 +115,7 @@ def _sigmas(sigmas: Sequence[float], released: float | None) -> str:
     return "none" if released is None else f"{released:.4g} once"
 
 
-def _show_audits(public: PublicReport, console: "Console") -> None:
+def _show_audits(public: PublicReport, console: Console) -> None:
     if not public.audits:
         return
     rows = [
@@ -134,7 +129,7 @@ def _show_audits(public: PublicReport, console: "Console") -> None:
         for audit in public.audits
     ]
     columns = ("model", "SHA-256", "verdict", "by log p", "by the ratio")
-    _print(console, "Mean exposure in bits; chance gives 1.44", columns, rows)
+    console.print(make_table(columns, rows, title="Mean exposure in bits; chance gives 1.44"))
     for audit in public.audits:
         if (extraction := audit.extraction) is not None:
             console.print(
@@ -157,31 +152,8 @@ def _within(value: float | None, interval: tuple[float, float] | None) -> str:
     return render_value(value, "fixed") + ("" if interval is None else f" ({interval[0]:.2f}–{interval[1]:.2f})")
 
 
-def _perplexities(report: PrivateReport) -> Iterator[tuple[str, PerplexityEntry]]:
-    yield from report.perplexity
-    for entry in report.usefulness:
-        yield f"{entry.model}, with decoys", entry.perplexity
-
-
-def _show_private(report: PrivateReport, console: "Console") -> None:
-    rows = [
-        (name, *(render_value(value, "fixed") for value in (perplexity.all, perplexity.sensitive, perplexity.other)))
-        for name, perplexity in _perplexities(report)
-    ]
-    _print(console, "Private: held-out perplexity", ("", "all", "sensitive", "other"), rows)
-    if report.usefulness:
-        console.print(usefulness_table(report.usefulness))
-    if report.value_ranks is not None:
-        ranks = [
-            (name, *(render_value(value, "fixed") for value in (entry.training, entry.held_out, entry.p_value)))
-            for name, entry in report.value_ranks
-        ]
-        _print(
-            console,
-            "Private: share of decoys likelier than the flagged value",
-            ("", "training", "held out", "p"),
-            ranks,
-        )
+def _show_private(report: PrivateReport, console: Console) -> None:
+    show_measured(report, console)
     for memory in report.maps:
         console.print(f"Private: memory map of {MODELS[memory.of]}: {' '.join(memory.sentences)}")
     for stage in report.stages:
@@ -200,13 +172,4 @@ def _show_private(report: PrivateReport, console: "Console") -> None:
         for stage in report.stages
     ]
     head = ("stage", "seconds", "tokens a second", "records not finite")
-    _print(console, f"Private: {report.seconds:.0f} seconds in all", head, stages)
-
-
-def _print(console: "Console", title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich.table import Table
-
-    table = Table(*head, title=title, title_justify="left")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
+    console.print(make_table(head, stages, title=f"Private: {report.seconds:.0f} seconds in all"))

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
 
 from atdp_cli.cli.console import stderr_console, write_json
 from atdp_cli.cli.help import OutputOptions
@@ -15,8 +18,6 @@ from atdp_cli.errors import InputError, UsageError
 from atdp_cli.settings import Option, Options
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from atdp_cli.detection.review.queue import QueueEntry
     from atdp_cli.detection.review.run import Review, ReviewSummary
 
@@ -66,7 +67,7 @@ def review_command(
     _say_summary(console, walk, summary)
 
 
-def _walk(walk: "Review", console: "Console") -> None:
+def _walk(walk: "Review", console: Console) -> None:
     """Show sentences and take answers until the queue or the input ends."""
     shown = -1
     while walk.entry is not None or walk.can_undo:
@@ -84,7 +85,7 @@ def _walk(walk: "Review", console: "Console") -> None:
             console.print(said, soft_wrap=True)
 
 
-def _ask(console: "Console") -> str | None:
+def _ask(console: Console) -> str | None:
     console.print("> ", end="")
     try:
         line = sys.stdin.readline()
@@ -138,7 +139,7 @@ def _keys(entry: "QueueEntry | None") -> str:
     return f"{KEYS}\n{MASK_KEYS if entry.spans else TERM_KEYS}"
 
 
-def _show(console: "Console", walk: "Review") -> None:
+def _show(console: Console, walk: "Review") -> None:
     if walk.entry is not None:
         _show_sentence(console, walk, walk.entry)
     console.print()
@@ -148,10 +149,7 @@ def _show(console: "Console", walk: "Review") -> None:
         console.print(_pending(walk), soft_wrap=True)
 
 
-def _show_sentence(console: "Console", walk: "Review", entry: "QueueEntry") -> None:
-    from rich.padding import Padding
-    from rich.text import Text
-
+def _show_sentence(console: Console, walk: "Review", entry: "QueueEntry") -> None:
     from atdp_cli.detection.review.queue import mask_of
 
     number = walk.todo[walk.at] + 1
@@ -178,7 +176,7 @@ def _by_source(entry: "QueueEntry") -> list[str]:
     return [f"{source} {', '.join(at)}" for source, at in numbers.items()]
 
 
-def _say_summary(console: "Console", walk: "Review", summary: "ReviewSummary") -> None:
+def _say_summary(console: Console, walk: "Review", summary: "ReviewSummary") -> None:
     from atdp_cli.detection.review.run import next_commands
 
     console.print(

@@ -17,11 +17,15 @@ def sync_folder(folder: Path) -> None:
     """Return once the names in a folder are on disk: those of files that were created, renamed or removed."""
     # Windows cannot open a folder; there the rename alone has to do.
     with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def sync_tree(path: Path) -> None:
@@ -34,12 +38,8 @@ def sync_tree(path: Path) -> None:
         for inside in path.iterdir():
             sync_tree(inside)
         sync_folder(path)
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    else:
+        _sync(path)
 
 
 def set_one_time(folder: Path) -> None:

@@ -130,6 +130,17 @@ def _check_keys(content: bytes) -> None:
             raise json.JSONDecodeError("", "", 0) from error
 
 
+def copy_fields(kind: type[Document], *sources: object, **values: Any) -> Document:
+    """Make a document of these values and, for its other fields, of what sources have under the same names.
+
+    Args:
+        sources: Objects; the first that has a field gives it.
+    """
+    for source in sources:
+        values = {name: getattr(source, name) for name in kind.model_fields if hasattr(source, name)} | values
+    return kind(**values)
+
+
 def document_text(value: Any) -> str:
     """A document as the tool writes it to files."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -4,7 +4,7 @@ The sentence is the same for every model, so that it reveals nothing of a corpus
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from math import log
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from atdp_cli.detection.detect import detect_records
 from atdp_cli.detection.detector import Detector
 from atdp_cli.detection.scan import load_pipeline
 from atdp_cli.errors import AtdpError, InputError
+from atdp_cli.files.documents import copy_fields
 from atdp_cli.hardening.encode import Encoding, Windows, encode, flag
 from atdp_cli.memorisation.ranks import (
     FlaggedValue,
@@ -29,6 +30,7 @@ from atdp_cli.memorisation.ranks import (
     tokenise_values,
     value_ranks,
 )
+from atdp_cli.memorisation.results import ComparedRanks
 from atdp_cli.model.chat import as_read, load_chat_template
 from atdp_cli.model.checkpoint import Checkpoint, context_length, load_checkpoint
 from atdp_cli.model.forward import pad
@@ -37,8 +39,7 @@ from atdp_cli.model.windows import Window
 from atdp_cli.privacy.ledger import unprotected_past
 from atdp_cli.replacement.decoys import WITHOUT, public_draws, uniformly
 from atdp_cli.reporting.document import TokenEntry
-from atdp_cli.reporting.entries import PerplexityEntry, RanksEntry, UsefulnessEntry
-from atdp_cli.reporting.from_ledger import as_entry
+from atdp_cli.reporting.entries import PerplexityEntry, UsefulnessEntry
 from atdp_cli.training.plan import Plan
 from atdp_cli.training.recipe import TextVariant
 from atdp_cli.training.search import RANKED_VALUES, RangeTest
@@ -154,25 +155,23 @@ class Measured:
 
     raw: PerplexityEntry
     decoyed: PerplexityEntry | None
-    ranks: RanksEntry | None
+    ranks: ComparedRanks | None
     repeated: RepeatedValues | None = None
 
     def usefulness(self, of: str) -> Iterator[UsefulnessEntry]:
         """What the model can do, as the report has it; nothing without decoys."""
         if self.repeated is not None and self.decoyed is not None:
-            repeated = asdict(self.repeated)
-            yield UsefulnessEntry(of=of, perplexity=self.decoyed, raw=self.raw, **repeated)
+            yield copy_fields(UsefulnessEntry, self.repeated, of=of, perplexity=self.decoyed, raw=self.raw)
 
 
 def measure(checkpoint: Checkpoint, on: Yardstick) -> Measured:
     """Measure a model, which must be in eval mode."""
     model, ranks = checkpoint.model, None
     if on.ranked is not None:
-        compared = compare_ranks(value_ranks(model, on.ranked.training), value_ranks(model, on.ranked.held_out))
-        ranks = as_entry(RanksEntry, compared)
+        ranks = compare_ranks(value_ranks(model, on.ranked.training), value_ranks(model, on.ranked.held_out))
     return Measured(
-        raw=as_entry(PerplexityEntry, perplexity(model, on.held_out)),
-        decoyed=as_entry(PerplexityEntry, perplexity(model, on.decoyed)) if on.decoyed else None,
+        raw=copy_fields(PerplexityEntry, perplexity(model, on.held_out)),
+        decoyed=copy_fields(PerplexityEntry, perplexity(model, on.decoyed)) if on.decoyed else None,
         ranks=ranks,
         repeated=repeated_values(model, checkpoint.tokenizer, on.decoyed) if on.decoyed else None,
     )

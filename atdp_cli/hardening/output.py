@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from atdp_cli.corpus.spans import FlaggedRecord
 from atdp_cli.detection.span_file import spans_line
 from atdp_cli.errors import ConformanceError, DivergedError, InputError, RunError
 from atdp_cli.files.documents import software, timestamp
@@ -102,7 +101,8 @@ def write_output(
         trained, measured, given, public, request.detector, command=request.command, interruptions=work.session
     )
     write_reports(work.model, work.root, public, private)
-    _write_spans(trained.data.flagged, work.root / SPANS_FILE)
+    with (work.root / SPANS_FILE).open("w", encoding="utf-8") as stream:
+        stream.writelines(spans_line(flagged.record.id, flagged.spans) + "\n" for flagged in trained.data.flagged)
     return private, Finished(
         replaces=request.force,
         steps=sum(
@@ -128,8 +128,3 @@ def _save(request: SettledRequest, trained: Checkpoint, folder: Path) -> Checkpo
         raise RunError(
             f"The hardened model does not load again: {error.problem}", "Try --set run.save-dtype=float32."
         ) from error
-
-
-def _write_spans(records: Sequence[FlaggedRecord], path: Path) -> None:
-    with path.open("w", encoding="utf-8") as stream:
-        stream.writelines(spans_line(flagged.record.id, flagged.spans) + "\n" for flagged in records)

@@ -3,7 +3,6 @@
 import copy
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict
 from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +19,7 @@ from atdp_cli.events import Notify, ignore
 from atdp_cli.hardening.model import LoadedModel, load_model
 from atdp_cli.hardening.plan import Planned
 from atdp_cli.hardening.request import SettledRequest
-from atdp_cli.hardening.summary import FlaggedEntry, HardenPlan, plan_summary
+from atdp_cli.hardening.summary import HardenPlan, plan_summary
 from atdp_cli.hardening.workspace import STATE
 from atdp_cli.model.adapter import is_adapted, merged, no_warnings
 from atdp_cli.model.checkpoint import Checkpoint, context_length, load_tokenizer
@@ -261,7 +260,7 @@ def load_and_measure(planned: Planned, notify: Notify, *, dry_run: bool) -> tupl
     if request.ranks.first and request.spans is None:
         # A run hears of the detector's warnings when it flags all records.
         hear = notify if dry_run else ignore
-        flagged = FlaggedEntry(**asdict(flagged_share(planned.split.records, request.detector, model.pipeline, hear)))
+        flagged = flagged_share(planned.split.records, request.detector, model.pipeline, hear)
     if request.threads is None:
         use_threads(training_threads(model.checkpoint.model.num_parameters()))
     reads_flags = any(stage.text in ("redacted", "decoy") for stage in summary.stages)

@@ -11,7 +11,7 @@ from atdp_cli.privacy.schedule import Constant
 from atdp_cli.privacy.scope import no_end_to_end, selective_void
 from atdp_cli.training.objectives import BASELINES
 from atdp_cli.training.options import RunOptions
-from atdp_cli.training.plan import CorpusFacts, Reference, StagePlan, make_plan, with_chosen_rate
+from atdp_cli.training.plan import CorpusFacts, Plan, Reference, StagePlan, make_plan, with_chosen_rate
 from atdp_cli.training.recipe import (
     DPSGD,
     NonPrivate,
@@ -119,12 +119,16 @@ def _row(name: str, recipe: Recipe) -> RecipeSummary:
 
 def hypothetical_ledger(recipe: Recipe, checkpoint_history: CheckpointHistory) -> Ledger:
     """The ledger that a recipe would leave with a public reference and a detector of an entity tier."""
-    reference = (
-        Reference(ledger=None, weights={}, past="declared") if any(reads_reference(stage) for stage in recipe) else None
-    )
-    return make_plan(
-        recipe, _HYPOTHETICAL, delta=1e-6, checkpoint_history=checkpoint_history, reference=reference
-    ).ledger
+    return hypothetical_plan(recipe, _HYPOTHETICAL, delta=1e-6, checkpoint_history=checkpoint_history).ledger
+
+
+def hypothetical_plan(
+    recipe: Recipe, corpus: CorpusFacts, *, delta: float, checkpoint_history: CheckpointHistory
+) -> Plan:
+    """The plan of a run that nobody has begun; a reference, where a stage reads one, is declared to be public."""
+    reads = any(reads_reference(stage) for stage in recipe)
+    reference = Reference(ledger=None, weights={}, past="declared") if reads else None
+    return make_plan(recipe, corpus, delta=delta, checkpoint_history=checkpoint_history, reference=reference)
 
 
 def _words(stage: Train) -> str:

@@ -14,6 +14,7 @@ from atdp_cli.detection.crosscheck.request import public_name
 from atdp_cli.detection.detector import Detector
 from atdp_cli.detection.scan import pipeline_name
 from atdp_cli.detection.term_lists import read_terms
+from atdp_cli.files.documents import copy_fields
 from atdp_cli.hardening.data import RunData
 from atdp_cli.hardening.measure import Measured, Surprise, compare_surprise, surprise
 from atdp_cli.hardening.plan import Planned
@@ -44,7 +45,7 @@ from atdp_cli.reporting.document import (
     StagePrivate,
 )
 from atdp_cli.reporting.entries import BeforeAfter, PerplexityEntry, RanksBeforeAfter, TunedEntry
-from atdp_cli.reporting.from_ledger import as_entry, fields_from_ledger
+from atdp_cli.reporting.from_ledger import fields_from_ledger
 from atdp_cli.reporting.stage_facts import clipped, had_noise, had_noisy_steps
 from atdp_cli.training.clip.select import SelectedEngine
 from atdp_cli.training.examples import Weighing, sensitive_share
@@ -157,14 +158,7 @@ def trained_entry(plan: StagePlan, result: StageResult) -> StageEntry:
         plan = with_chosen_rate(plan, tuned.learning_rate)
     return stage_entry(plan).model_copy(
         update={
-            "tuned": None
-            if tuned is None
-            else TunedEntry(
-                learning_rate=tuned.learning_rate,
-                chosen_on=tuned.chosen_on,
-                trials=len(tuned.trials),
-                steps=tuned.steps,
-            ),
+            "tuned": None if tuned is None else copy_fields(TunedEntry, tuned, trials=len(tuned.trials)),
             "restored_epoch": result.restored_epoch,
             "ended_after": result.ended_after,
         }
@@ -246,18 +240,14 @@ def private_report(
         value_ranks=ranks,
         sensitive_share=sensitive_share(data.yardstick.held_out),
         stages=tuple(
-            StagePrivate(
+            copy_fields(
+                StagePrivate,
+                stage,
+                weighing,
                 name=entry.name,
-                perplexities=tuple(as_entry(PerplexityEntry, epoch) for epoch in stage.perplexities),
-                mean_norms=stage.mean_norms,
-                not_finite=stage.not_finite,
-                seconds=stage.seconds,
-                processor_seconds=stage.processor_seconds,
-                tokens=stage.tokens,
-                clamped=weighing.clamped,
+                perplexities=tuple(copy_fields(PerplexityEntry, epoch) for epoch in stage.perplexities),
                 trial_losses=tuple(trial.loss for trial in _trials(stage)),
                 trial_p_values=tuple(trial.p_values for trial in _trials(stage) if trial.p_values),
-                unlisted_words=stage.unlisted_words,
                 sensitive_weight=weighing.share,
             )
             for entry, (stage, weighing) in zip(public.stages, trained.stages, strict=True)

@@ -5,7 +5,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from atdp_cli.errors import InputError
 from atdp_cli.events import Notify, ignore
 from atdp_cli.files.private import PRIVATE, beside
 from atdp_cli.hardening.fingerprint import Fingerprint, fingerprint
@@ -13,8 +12,7 @@ from atdp_cli.hardening.plan import Planned, plan_request
 from atdp_cli.hardening.request import HardenRequest, settle
 from atdp_cli.hardening.summary import HardenPlan, HardenSummary, plan_summary, result_summary
 from atdp_cli.hardening.workspace import Finished, check_output, completed_run
-from atdp_cli.reporting.document import PrivateReport
-from atdp_cli.reporting.write import read_report
+from atdp_cli.reporting.write import read_private
 from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks
 
 Show = Callable[[HardenPlan], object]
@@ -135,7 +133,4 @@ def open_run(planned: Planned) -> Fingerprint | HardenSummary | None:
 
 
 def _summary_of(folder: Path, finished: Finished) -> HardenSummary:
-    report = read_report(beside(folder, PRIVATE))
-    if not isinstance(report, PrivateReport):
-        raise InputError(f"{beside(folder, PRIVATE)} holds a report without private figures.", "Harden again.")
-    return result_summary(folder, report, steps=finished.steps)
+    return result_summary(folder, read_private(beside(folder, PRIVATE)), steps=finished.steps)

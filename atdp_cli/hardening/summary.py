@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from atdp_cli.files.documents import Frozen
+from atdp_cli.detection.detector import FlaggedShare
+from atdp_cli.files.documents import Frozen, copy_fields
 from atdp_cli.hardening.plan import Planned
 from atdp_cli.privacy.ledger import unprotected_past
 from atdp_cli.privacy.wording import advice, guarantee_sentences
@@ -20,13 +21,6 @@ from atdp_cli.training.objectives import Distilled
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import DPSGD, NonPrivate, TextVariant, Train, reads_records
 from atdp_cli.training.search import RangeTest
-
-
-class FlaggedEntry(Frozen):
-    """The share of flagged characters in a number of records, in [0, 1]."""
-
-    records: int
-    share: float
 
 
 class HardenPlan(Frozen):
@@ -55,7 +49,7 @@ class HardenPlan(Frozen):
     advice: tuple[str, ...]
     tier: str
     kept: str = ""
-    flagged: FlaggedEntry | None = None
+    flagged: FlaggedShare | None = None
     records: int
     held_out: int
     unit: str
@@ -250,18 +244,5 @@ def result_summary(folder: Path, report: PrivateReport, *, steps: int) -> Harden
         folder: Where the model is.
         report: The whole report of the run.
     """
-    public = report.public
-    return HardenSummary(
-        output=str(folder),
-        release=report.release,
-        recipe=public.recipe,
-        steps=steps,
-        stages=public.stages,
-        guarantees=public.guarantees,
-        insecure_seed=public.insecure_seed,
-        perplexity=report.perplexity,
-        usefulness=report.usefulness,
-        value_ranks=report.value_ranks,
-        seconds=report.seconds,
-        ended_early=public.ended_early,
-    )
+    of = {"output": str(folder), "release": report.release, "steps": steps}
+    return copy_fields(HardenSummary, report.public, report, schema_version=1, **of)

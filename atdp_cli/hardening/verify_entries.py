@@ -86,11 +86,11 @@ def differences(paid: PaidEntry, session: TracedSession, now: TrainedWith | None
     yield from _same("the stage", stage.stage.name, entry.stage)
     match entry:
         case ReleaseTrace():
-            yield from _of_release(stage, entry, event)
+            yield from _of_release(paid, entry)
         case StepTrace():
             yield from _same("the epoch", (entry.step - 1) // stage.steps_per_epoch + 1, entry.epoch)
             yield from _same("the journal's event", _unrelated(_planned(paid.steps, entry.epoch)), _unrelated(event))
-            yield from _of_step(stage, entry, event, now)
+            yield from _of_step(paid, entry, now)
             yield from _within_step(entry, session)
 
 
@@ -103,19 +103,31 @@ def _planned(steps: Sequence[SubsampledGaussian], epoch: int) -> SubsampledGauss
     return steps[epoch - 1] if 1 <= epoch <= len(steps) else None
 
 
-def _of_step(
-    stage: StagePlan, entry: StepTrace, event: PrivateEvent | None, now: TrainedWith | None
-) -> Iterator[Difference]:
-    private = event if isinstance(event, SubsampledGaussian) else None
+def planned_deviation(paid: PaidEntry) -> float:
+    """The standard deviation that an entry's noise was paid for with; of noise that is spent on no record, the plan's.
+
+    Raises:
+        ValueError: The stage has no noise.
+    """
+    match paid.event:
+        case GaussianRelease():
+            return paid.event.noise_multiplier * paid.event.sensitivity
+        case SubsampledGaussian():
+            sigma = paid.event.noise_multiplier
+        case None:
+            sigma = paid.stage.noise_multipliers[paid.entry.epoch - 1 if isinstance(paid.entry, StepTrace) else 0]
+    return sigma * declared_sensitivity(paid.stage, paid.entry.uses)
+
+
+def _of_step(paid: PaidEntry, entry: StepTrace, now: TrainedWith | None) -> Iterator[Difference]:
+    private = paid.event if isinstance(paid.event, SubsampledGaussian) else None
     done = ("noised",) if private is None else ("sampled", "clipped", "noised")
     yield from _same("what was done", ", ".join(done), ", ".join(used.kind for used in entry.uses))
     for used in entry.uses:
         if private is not None:
-            yield from _of_mechanism(stage, private, used)
+            yield from _of_mechanism(paid.stage, private, used)
         if isinstance(used, Noised):
-            sigma = stage.noise_multipliers[entry.epoch - 1] if private is None else private.noise_multiplier
-            planned = sigma * declared_sensitivity(stage, entry.uses)
-            yield from _same("the noise's standard deviation", planned, used.standard_deviation)
+            yield from _same("the noise's standard deviation", planned_deviation(paid), used.standard_deviation)
         if now is not None and isinstance(used, Clipped):
             yield from _same("the clipping engine", now.engine, used.engine)
         if now is not None and isinstance(used, Clipped | Noised):
@@ -151,20 +163,12 @@ def _within_step(entry: StepTrace, session: TracedSession) -> Iterator[Differenc
         yield from _same("the dtype of the sum with noise", clipped.dtype, noised.dtype)
 
 
-def _of_release(stage: StagePlan, entry: ReleaseTrace, event: PrivateEvent | None) -> Iterator[Difference]:
-    planned = next(
-        (
-            release
-            for release in stage.events
-            if isinstance(release, GaussianRelease) and release.statistic == entry.statistic
-        ),
-        None,
-    )
-    yield from _same("the journal's event", _unrelated(planned), _unrelated(event))
+def _of_release(paid: PaidEntry, entry: ReleaseTrace) -> Iterator[Difference]:
+    releases = (event for event in paid.stage.events if isinstance(event, GaussianRelease))
+    planned = next((release for release in releases if release.statistic == entry.statistic), None)
+    yield from _same("the journal's event", _unrelated(planned), _unrelated(paid.event))
     yield from _same("how often noise was added", 1, len(entry.uses))
-    if planned is None:
-        return
-    scale = planned.noise_multiplier * planned.sensitivity
+    scale = planned_deviation(paid)
     for used in entry.uses:
         yield from _same("the noise's standard deviation", scale, used.standard_deviation)
         if used.grid * MIN_WIDTHS > scale:

@@ -18,7 +18,7 @@ from typing import Literal
 from atdp_cli.errors import ConformanceError
 from atdp_cli.hardening.budget import Cursor
 from atdp_cli.hardening.progress import Progress
-from atdp_cli.hardening.verify_entries import Difference, PaidEntry, TrainedWith, declared_sensitivity, differences
+from atdp_cli.hardening.verify_entries import Difference, PaidEntry, TrainedWith, differences, planned_deviation
 from atdp_cli.hardening.workspace import Workspace
 from atdp_cli.privacy.journal import journal_lines
 from atdp_cli.privacy.ledger import GaussianRelease, PlainTraining, PrivateEvent, SubsampledGaussian, private_events
@@ -267,7 +267,7 @@ def _noise_tests(paid: Sequence[PaidEntry]) -> Iterator[NoiseTest]:
     samples: dict[int, list[int]] = {}
     for paid_entry in paid:
         for used in paid_entry.entry.uses:
-            scale = _scale(paid_entry)
+            scale = planned_deviation(paid_entry)
             if isinstance(used, Noised | Released):
                 where = _words(paid_entry.entry)
                 yield noise_test(where, squares=used.squares, coordinates=used.coordinates, standard_deviation=scale)
@@ -284,17 +284,6 @@ def _noise_tests(paid: Sequence[PaidEntry]) -> Iterator[NoiseTest]:
     for position, (drawn, draws) in samples.items():
         where = f"Stage {stages[position].stage.name}, all steps"
         yield sample_test(where, drawn=drawn, draws=draws, sampling_rate=stages[position].sampling_rate or 0.0)
-
-
-def _scale(paid_entry: PaidEntry) -> float:
-    """The standard deviation that an entry's noise was paid for with."""
-    match paid_entry.event:
-        case GaussianRelease():
-            return paid_entry.event.noise_multiplier * paid_entry.event.sensitivity
-        case SubsampledGaussian():
-            return paid_entry.event.noise_multiplier * declared_sensitivity(paid_entry.stage, paid_entry.entry.uses)
-    epoch = paid_entry.entry.epoch if isinstance(paid_entry.entry, StepTrace) else 1
-    return paid_entry.stage.noise_multipliers[epoch - 1] * declared_sensitivity(paid_entry.stage, paid_entry.entry.uses)
 
 
 def _error(entry: TraceEntry, difference: Difference) -> ConformanceError:

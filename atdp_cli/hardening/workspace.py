@@ -101,10 +101,6 @@ def check_output(output: Path, *, force: bool, resume: bool) -> None:
     parent = output.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise InputError(f"{parent} is no folder that can be written to.", "Choose another -o.")
-    _check_names(output, force=force, resume=resume)
-
-
-def _check_names(output: Path, *, force: bool, resume: bool) -> None:
     for path, mark in ((output, LEDGER_FILE), (beside(output, PRIVATE), JOURNAL_FILE)):
         if not path.exists():
             continue

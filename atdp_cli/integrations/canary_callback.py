@@ -126,13 +126,7 @@ class CanaryCallback(TrainerCallback):  # type: ignore[misc] # transformers has 
         trainer.add_callback(self)
         return self
 
-    def on_train_begin(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,  # noqa: ARG002 - a trainer hands it
-        control: TrainerControl,  # noqa: ARG002
-        **handed: Any,
-    ) -> None:
+    def on_train_begin(self, args: TrainingArguments, _state: Any, _control: Any, **handed: Any) -> None:
         """Tokenise the candidates and score them by the reference, before the first step.
 
         Raises:
@@ -152,23 +146,11 @@ class CanaryCallback(TrainerCallback):  # type: ignore[misc] # transformers has 
             raise UsageError("CanaryCallback needs the trainer's fast tokenizer.", "Give it as processing_class.")
         self._ready = _prepare(self.manifest, self.reference, tokenizer)
 
-    def on_epoch_end(
-        self,
-        args: TrainingArguments,  # noqa: ARG002 - a trainer hands it
-        state: TrainerState,
-        control: TrainerControl,
-        **handed: Any,
-    ) -> TrainerControl:
+    def on_epoch_end(self, _args: Any, state: TrainerState, control: TrainerControl, **handed: Any) -> TrainerControl:
         """Measure, if it is asked for after every epoch."""
         return self._measure(state, control, handed["model"]) if self.every == "epoch" else control
 
-    def on_step_end(
-        self,
-        args: TrainingArguments,  # noqa: ARG002 - a trainer hands it
-        state: TrainerState,
-        control: TrainerControl,
-        **handed: Any,
-    ) -> TrainerControl:
+    def on_step_end(self, _args: Any, state: TrainerState, control: TrainerControl, **handed: Any) -> TrainerControl:
         """Measure, if it is asked for after this step."""
         due = self.every != "epoch" and state.global_step % self.every == 0
         return self._measure(state, control, handed["model"]) if due else control

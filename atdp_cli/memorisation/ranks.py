@@ -13,6 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from atdp_cli.audit.trie import has_rows
 from atdp_cli.corpus.spans import Span, merge
+from atdp_cli.memorisation.results import ComparedRanks
 from atdp_cli.model.checkpoint import context_length
 from atdp_cli.model.forward import Batch, logits_of, padded
 from atdp_cli.model.tokenizer import without_panic
@@ -146,24 +147,6 @@ class FlaggedValue:
 
     text: str
     span: Span
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparedRanks:
-    """Ranks of values in training and held-out records: the share of decoys that the model finds likelier, ties half.
-
-    Attributes:
-        training, held_out: The mean share, in [0, 1]; 0 where each value is likelier than all its decoys.
-        training_values, held_out_values: How many, each at least 1.
-        p_value: That training values rank as high by chance, if the model had read neither: one-sided, of the
-            Mann–Whitney U test, exact up to ties. Source: Mann and Whitney 1947.
-    """
-
-    training: float
-    held_out: float
-    training_values: int
-    held_out_values: int
-    p_value: float
 
 
 def spread(count: int, most: int) -> list[int]:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from atdp_cli.audit.results import AuditPart, BaselineState, Count, Positive
+from atdp_cli.files.documents import Frozen
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -37,6 +38,24 @@ class ValueRank(AuditPart):
     def anywhere(self) -> bool:
         """Whether the model finds it likely after other records' text as well: learnt as a word, not in its place."""
         return self.elsewhere is not None and self.elsewhere <= LIKELY
+
+
+class ComparedRanks(Frozen):
+    """Ranks of values in training and held-out records: the share of decoys that the model finds likelier, ties half.
+
+    Attributes:
+        training, held_out: The mean share, in [0, 1]; 0 where each value is likelier than all its decoys. They are
+            equal where the model remembers no training value.
+        training_values, held_out_values: How many values, one a record, each at least 1.
+        p_value: That training values rank as high by chance, if the model had read neither: one-sided, of the
+            Mann–Whitney U test, exact up to ties. Source: Mann and Whitney 1947.
+    """
+
+    training: float
+    held_out: float
+    training_values: int
+    held_out_values: int
+    p_value: float
 
 
 class MemorisedPlace(AuditPart):

@@ -6,14 +6,16 @@ from dataclasses import dataclass, replace
 from math import floor
 from pathlib import Path
 
+from atdp_cli.audit.rank import check_same_tokenizer
 from atdp_cli.corpus.record import Record
 from atdp_cli.corpus.spans import FlaggedRecord, at_tier
 from atdp_cli.corpus.split import Split, check_groups, load_split, record_groups
 from atdp_cli.detection.detector import Detector, detector_pipeline, run_detector
 from atdp_cli.detection.scan import load_pipeline
-from atdp_cli.errors import InputError, UsageError
+from atdp_cli.errors import UsageError
 from atdp_cli.events import ChoiceWarning, Notify, ignore
 from atdp_cli.files.atomic_write import atomic_write, same_file
+from atdp_cli.files.documents import copy_fields
 from atdp_cli.files.private import private_folder
 from atdp_cli.memorisation.map import Findings, MappedCorpus, MappedRecord, find_memorised, rank_places
 from atdp_cli.memorisation.request import MapRequest, prepare_map
@@ -71,11 +73,8 @@ def map_models(detector: Detector, request: MapRequest, notify: Notify) -> Itera
     base_scores = None if base is None else _scores(base, corpus, str(request.reference), notify)
     for folder in request.models:
         checkpoint = _load(folder, request.device, chat, audited=True)
-        if base is not None and base.tokenizer_sha256 != checkpoint.tokenizer_sha256:
-            raise InputError(
-                f"{folder} and the reference have different tokenizers.",
-                "Give the base model that it was trained from.",
-            )
+        if base is not None:
+            check_same_tokenizer(folder, checkpoint, base.tokenizer_sha256)
         scores = _scores(checkpoint, corpus, str(folder), notify)
         findings = find_memorised(corpus, scores, base_scores, fdr=request.fdr)
         choose = uniformly(public_draws("decoys of a memory map"))
@@ -191,14 +190,13 @@ def _result(folder: Path, request: MapRequest, findings: Findings, places: tuple
     limit = request.max_memorised
     groups = limit if limit is None or isinstance(limit, int) else floor(limit * findings.tested)
     over = groups is not None and len(findings.groups) > groups
-    return MemoryMap(
+    return copy_fields(
+        MemoryMap,
+        findings,
         model=str(folder),
         reference=None if request.reference is None else str(request.reference),
-        tested=findings.tested,
-        held_out=findings.held_out,
         fdr=request.fdr,
         fewest_findings=findings.fewest,
-        calibrated=findings.calibrated,
         memorised=len(findings.groups),
         places=places,
         max_memorised=groups,
@@ -208,20 +206,18 @@ def _result(folder: Path, request: MapRequest, findings: Findings, places: tuple
 
 
 def write_map(mapped: CorpusMap, path: Path, *, replace: bool) -> None:
-    """Write the map as a spans file that its owner alone may read, or nothing."""
-    with atomic_write(path, mode=0o600, replace=replace) as stream:
-        for line in _map_lines(mapped):
-            stream.write(line.encode())
+    """Write the map as a spans file that its owner alone may read, or nothing.
 
-
-def _map_lines(mapped: CorpusMap) -> Iterator[str]:
-    """The map as a spans file: one JSON line a record of the corpus, most of them without a span. No text."""
+    It has a JSON line for each record of the corpus, most of them without a span, and no text.
+    """
     by_record: dict[int, list[MemorisedPlace]] = {}
     for place in mapped.memory.places:
         by_record.setdefault(place.record, []).append(place)
-    for number, record in enumerate(mapped.records, start=1):
-        places = sorted(by_record.get(number, ()), key=lambda place: place.start)
-        yield json.dumps({"id": record.id, "spans": [_span(place) for place in places]}) + "\n"
+    with atomic_write(path, mode=0o600, replace=replace) as stream:
+        for number, record in enumerate(mapped.records, start=1):
+            places = sorted(by_record.get(number, ()), key=lambda place: place.start)
+            line = json.dumps({"id": record.id, "spans": [_span(place) for place in places]})
+            stream.write(f"{line}\n".encode())
 
 
 def _span(place: MemorisedPlace) -> dict[str, object]:

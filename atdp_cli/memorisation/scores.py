@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from atdp_cli.audit.rank import scored
 from atdp_cli.errors import RunError
 from atdp_cli.events import Notify, RecordsRead
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.forward import Batch, logits_of, padded
-from atdp_cli.model.windows import align_record
+from atdp_cli.model.windows import align_record, length_batches
 
 TOKENS_PER_BATCH = 1024
 
@@ -51,14 +52,12 @@ def score_tokens(checkpoint: Checkpoint, texts: Sequence[str], *, name: str, not
     """
     scores = [_empty(checkpoint, text) for text in texts]
     cuts = list(_cuts([len(record.ids) for record in scores], context_length(checkpoint.model)))
-    for done, batch in _batches(cuts):
+    done = 0
+    for places in length_batches([end - start for _, start, end in cuts], TOKENS_PER_BATCH):
+        batch, done = [cuts[place] for place in places], done + len(places)
         rows = [scores[record].ids[start:end] for record, start, end in batch]
-        try:
+        with scored(name):
             log_p, greedy = _score(checkpoint, rows)
-        except (RuntimeError, MemoryError) as error:
-            raise RunError(
-                f"{name} could not be scored ({type(error).__name__}).", "Free some memory and try again."
-            ) from error
         for (record, start, end), values, likeliest in zip(batch, log_p, greedy, strict=True):
             scores[record].log_p[start + 1 : end] = values[: end - start - 1]
             scores[record].greedy[start + 1 : end] = likeliest[: end - start - 1]
@@ -89,19 +88,6 @@ def _cuts(lengths: Sequence[int], context: int) -> Iterator[Cut]:
     for record, length in enumerate(lengths):
         for start in range(0, length - 1, context - 1):
             yield record, start, min(start + context, length)
-
-
-def _batches(cuts: list[Cut]) -> Iterator[tuple[int, list[Cut]]]:
-    """Cuts of similar lengths together, the longest first, each with how many are done after it."""
-    batch: list[Cut] = []
-    ordered = sorted(cuts, key=lambda cut: cut[1] - cut[2])
-    for number, cut in enumerate(ordered):
-        if batch and (len(batch) + 1) * (batch[0][2] - batch[0][1]) > TOKENS_PER_BATCH:
-            yield number, batch
-            batch = []
-        batch.append(cut)
-    if batch:
-        yield len(ordered), batch
 
 
 @torch.inference_mode()

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from atdp_cli.model.forward import Batch, logits_of, pad
-from atdp_cli.model.windows import Window
+from atdp_cli.model.windows import Window, length_batches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ def perplexity(model: PreTrainedModel, windows: Sequence[Window], *, tokens_per_
     """Perplexity over the windows' targets, summed in fp64; the model must be in eval mode."""
     total = np.zeros(2)
     count = np.zeros(2, dtype=np.int64)
-    for group in _batches(windows, tokens_per_batch):
+    for group in window_batches(windows, tokens_per_batch):
         losses = token_losses(model, pad(group)).cpu().double().numpy()
         for row, window in zip(losses, group, strict=True):
             targets = window.targets[1:]
@@ -50,16 +50,10 @@ def perplexity(model: PreTrainedModel, windows: Sequence[Window], *, tokens_per_
     )
 
 
-def _batches(windows: Sequence[Window], tokens_per_batch: int) -> Iterator[list[Window]]:
-    """Windows of similar lengths together, so that there is little padding; no batch has more tokens if it can."""
-    group: list[Window] = []
-    for window in sorted(windows, key=lambda window: len(window.token_ids)):
-        if group and (len(group) + 1) * len(window.token_ids) > tokens_per_batch:
-            yield group
-            group = []
-        group.append(window)
-    if group:
-        yield group
+def window_batches(windows: Sequence[Window], tokens: int) -> Iterator[list[Window]]:
+    """Windows of similar lengths together, of at most so many tokens."""
+    for places in length_batches([len(window.token_ids) for window in windows], tokens):
+        yield [windows[place] for place in places]
 
 
 def _exp_mean(total: float, count: int) -> float | None:
@@ -108,7 +102,7 @@ def repeated_values(
     """
     places = {window: ranges for window in windows if (ranges := list(_later_mentions(tokenizer, window)))}
     values = whole = tokens = right = 0
-    for group in _batches(list(places), tokens_per_batch):
+    for group in window_batches(list(places), tokens_per_batch):
         likeliest = logits_of(model, pad(group))[:, :-1].argmax(-1).cpu().numpy()
         for row, window in zip(likeliest, group, strict=True):
             for start, end in places[window]:

@@ -23,6 +23,22 @@ NO_CHARACTERS = (0, 0)
 """The character range of a token that the text does not contain."""
 
 
+def length_batches(lengths: Sequence[int], tokens: float) -> Iterator[list[int]]:
+    """Positions of similar lengths together, so that there is little padding, the shortest first.
+
+    Args:
+        tokens: Of a batch with its padding at most, where it has more than one.
+    """
+    batch: list[int] = []
+    for place in sorted(range(len(lengths)), key=lambda place: lengths[place]):
+        if batch and (len(batch) + 1) * lengths[place] > tokens:
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch
+
+
 def align_record(
     tokenizer: "PreTrainedTokenizerFast", text: str, *, with_end: bool
 ) -> tuple[list[int], list[tuple[int, int]]]:

@@ -7,12 +7,12 @@ the cross-check. The classical conversion of RDP, which the paper uses, is there
 import importlib.metadata
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from atdp_cli.errors import InputError
+from atdp_cli.files.documents import Frozen, Number
 from atdp_cli.privacy.adjacency import Adjacency, EqualSteps, equal_steps, mean_loss, sampling_rate, shifted_steps
 from atdp_cli.privacy.ledger import PrivateEvent, SubsampledGaussian
 from atdp_cli.privacy.participation import epsilon_without_amplification
@@ -105,18 +105,17 @@ MAX_GRID_POINTS_OF_LEDGER = 1 << 24
 """The points that a ledger's own grid may take: far more than `grid_for` gives."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Epsilons:
+class Epsilons(Frozen):
     """ε at one δ by three accountants, and ε for an observer who knows the sample of every step.
 
     Attributes:
-        rdp, paper: None under replace-one adjacency with sampled steps, whose Rényi divergence has no known series.
+        rdp, paper: null under replace-one adjacency with sampled steps, whose Rényi divergence has no known series.
     """
 
-    pld: float
-    rdp: float | None
-    paper: float | None
-    without_amplification: float
+    pld: Number
+    rdp: Number | None
+    paper: Number | None
+    without_amplification: Number
 
 
 def grid_for(events: Sequence[PrivateEvent]) -> float:
@@ -213,43 +212,28 @@ def epsilons(
     )
 
 
-Point = tuple[float, float]
-
-
-def epsilon_over_steps(
-    events: Sequence[PrivateEvent], delta: float, *, grid: float, points: int = 24
-) -> tuple[Point, ...]:
-    """(steps so far, ε by PLD at `delta`) at up to `points` steps, the last of them the end."""
-    refuse_thousands(equal_steps(events))
-    so_far, curve = zero_loss(grid), []
-    for step, portion in _portions(events, points):
-        so_far = extended(so_far, equal_steps(portion), grid)
-        curve.append((step, float(so_far.get_epsilon_for_delta(delta))))
-    return tuple(curve)
-
-
-@dataclass(frozen=True, kw_only=True)
-class EpsilonPoint:
-    """ε by three accountants after so many steps."""
+class EpsilonPoint(Frozen):
+    """ε of what the noisy stages had spent after so many steps, releases before them included."""
 
     step: int
-    pld: float
-    rdp: float
-    paper: float
+    pld: Number
+    rdp: Number
+    paper: Number
 
 
 def epsilon_points(
     events: Sequence[PrivateEvent], delta: float, *, grid: float, points: int = 12
 ) -> tuple[EpsilonPoint, ...]:
     """ε at `delta` by each accountant at up to `points` steps, the last of them the end; a release is one step."""
-    curve = epsilon_over_steps(events, delta, grid=grid, points=points)
-    so_far: list[PrivateEvent] = []
-    curve_points: list[EpsilonPoint] = []
-    for (_, pld), (step, portion) in zip(curve, _portions(events, points), strict=True):
+    refuse_thousands(equal_steps(events))
+    loss, so_far, curve = zero_loss(grid), list[PrivateEvent](), []
+    for step, portion in _portions(events, points):
+        loss = extended(loss, equal_steps(portion), grid)
         so_far += portion
+        pld = float(loss.get_epsilon_for_delta(delta))
         rdp, paper = epsilon_rdp(so_far, delta), epsilon_paper(so_far, delta)
-        curve_points.append(EpsilonPoint(step=step, pld=pld, rdp=rdp, paper=paper))
-    return tuple(curve_points)
+        curve.append(EpsilonPoint(step=step, pld=pld, rdp=rdp, paper=paper))
+    return tuple(curve)
 
 
 def _portions(events: Sequence[PrivateEvent], points: int) -> Iterator[tuple[int, list[PrivateEvent]]]:

@@ -10,7 +10,7 @@ from typing import TextIO
 from pydantic import TypeAdapter, ValidationError
 
 from atdp_cli.errors import InputError
-from atdp_cli.files.atomic_write import sync_folder
+from atdp_cli.files.atomic_write import atomic_rewrite, sync_folder
 from atdp_cli.privacy.accountant import epsilon_pld, grid_for
 from atdp_cli.privacy.ledger import LedgerEvent, PrivateEvent, compact, private_events
 
@@ -68,7 +68,7 @@ def mend_journal(path: Path, planned: Sequence[LedgerEvent], delta: float) -> tu
 
     Raises:
         InputError: The file cannot be read, or a complete line is no event.
-        OSError: It cannot be written.
+        RunError: It cannot be written.
     """
     if not path.exists():
         return ()
@@ -78,13 +78,7 @@ def mend_journal(path: Path, planned: Sequence[LedgerEvent], delta: float) -> tu
     if not torn:
         return compact(spent)
     completed = [] if (event := _costliest(torn, private_events(planned), delta)) is None else [event]
-    part = path.with_name(f".{path.name}.part")
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as mended:
-        mended.write(whole + end + "".join(map(_line, completed)).encode())
-        mended.flush()
-        os.fsync(mended.fileno())
-    part.replace(path)
-    sync_folder(path.parent)
+    atomic_rewrite(path, whole + end + "".join(map(_line, completed)).encode())
     return compact([*spent, *completed])
 
 

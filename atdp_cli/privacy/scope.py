@@ -1,8 +1,10 @@
 """The scopes of guarantees: which a ledger supports, between which corpora, and at what ε."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
+from atdp_cli.errors import BudgetError
 from atdp_cli.privacy.accountant import epsilon_group, epsilon_pld
 from atdp_cli.privacy.adjacency import Adjacency
 from atdp_cli.privacy.ledger import (
@@ -91,6 +93,14 @@ def scope_epsilon(ledger: Ledger, scope: Scope, records: int = 1) -> float | Non
     if records == 1:
         return epsilon_pld(private, ledger.delta, grid=ledger.grid, adjacency=adjacency)
     return epsilon_group(private, ledger.delta, records=records, grid=ledger.grid, adjacency=adjacency)
+
+
+def group_epsilon(ledger: Ledger, scope: Scope, records: int) -> float | None:
+    """`scope_epsilon`, but infinite where it is in the thousands, as is usual for many records."""
+    try:
+        return scope_epsilon(ledger, scope, records)
+    except BudgetError:
+        return math.inf
 
 
 def no_end_to_end(ledger: Ledger) -> str | None:

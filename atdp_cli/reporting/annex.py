@@ -8,7 +8,7 @@ were collected. Each level holds only as well as those below it. Where nothing w
 from atdp_cli.privacy.wording import SCOPES, epsilon_delta
 from atdp_cli.reporting.audit_entry import own_audit
 from atdp_cli.reporting.document import AnnexRow, AnnexStatus, PrivateReport, PublicReport
-from atdp_cli.reporting.stage_facts import engine_used, noise_used, releasing, stated_guarantees
+from atdp_cli.reporting.stage_facts import releasing, stated_guarantees
 from atdp_cli.reporting.wording import owner_verdict, release_verdict
 
 ACCESS = (
@@ -104,14 +104,14 @@ def _unit(report: PublicReport) -> str:
 def _algorithms(report: PublicReport) -> AnnexRow:
     """What the guarantees rest on, and whether the run was compared with its ledger."""
     lines = []
-    if engine := engine_used(report):
-        lines.append(f"Gradients clipped record by record by the engine {engine}, which {report.engine_check}.")
+    if report.engine is not None:
+        lines.append(f"Gradients clipped record by record by the engine {report.engine}, which {report.engine_check}.")
     if released := releasing(report.stages):
         lines.append(f"One release with noise before stage {', '.join(released)}.")
     if report.sampling is not None:
         lines.append(f"Sampling: {report.sampling.run}")
-    if noise := noise_used(report):
-        lines.append(f"Noise: {noise}.")
+    if report.noise_source is not None:
+        lines.append(f"Noise: {report.noise_source}.")
     if not lines:
         return _undermining("Algorithms", "does not apply", "No ε of this run rests on noise.")
     if report.verified is None:

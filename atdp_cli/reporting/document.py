@@ -5,6 +5,7 @@ from typing import Literal, Self
 from pydantic import model_validator
 
 from atdp_cli.files.documents import Frozen, Number
+from atdp_cli.privacy.accountant import EpsilonPoint, Epsilons
 from atdp_cli.reporting.audit_entry import AuditEntry
 from atdp_cli.reporting.entries import (
     BeforeAfter,
@@ -143,24 +144,6 @@ class DetectorEntry(Frozen):
     crosscheck: CrossCheckEntry | None = None
 
 
-class EpsilonEntry(Frozen):
-    """ε of all private stages by each accountant, and without amplification, the samples of all steps being known."""
-
-    pld: Number | None
-    rdp: Number | None
-    paper: Number | None
-    without_amplification: Number | None
-
-
-class EpsilonPointEntry(Frozen):
-    """ε of what the noisy stages had spent after so many steps, releases before them included."""
-
-    step: int
-    pld: Number | None
-    rdp: Number | None
-    paper: Number | None
-
-
 class SamplingEntry(Frozen):
     """How the accountant takes records to be drawn, and how they were."""
 
@@ -259,7 +242,7 @@ class PublicReport(Frozen):
     summary: Summary
     verdict: tuple[str, ...]
     guarantees: tuple[GuaranteeEntry, ...]
-    epsilon: EpsilonEntry | None
+    epsilon: Epsilons | None
     ten_records: Number | None = None
     delta: float
     unit: str
@@ -280,7 +263,7 @@ class PublicReport(Frozen):
     floating_point: str | None = FLOATING_POINT
     verified: str | None = None
     insecure_seed: bool
-    epsilon_over_steps: tuple[EpsilonPointEntry, ...] = ()
+    epsilon_over_steps: tuple[EpsilonPoint, ...] = ()
     sentence: tuple[TokenEntry, ...] = ()
     audits: tuple[AuditEntry, ...] = ()
     passes: float

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from atdp_cli.files.documents import Frozen, Number
-from atdp_cli.memorisation.results import MapVerdict
+from atdp_cli.files.documents import Frozen, Number, copy_fields
+from atdp_cli.memorisation.results import ComparedRanks, MapVerdict
 from atdp_cli.privacy.scope import Guarantee
 from atdp_cli.reporting.audit_entry import ScoreName
 
@@ -67,28 +67,11 @@ class UsefulnessEntry(Frozen):
         return float(interval.low), float(interval.high)
 
 
-class RanksEntry(Frozen):
-    """How a model ranks flagged values among decoys of their shape, as `memorisation/ranks.py` has it.
-
-    Attributes:
-        training, held_out: The mean share of decoys that it finds likelier than the true value, in records that it was
-            trained on and in held-out ones. They are equal where it remembers no training value.
-        training_values, held_out_values: How many values, one a record.
-        p_value: That training values rank as high by chance.
-    """
-
-    training: float
-    held_out: float
-    training_values: int
-    held_out_values: int
-    p_value: float
-
-
 class RanksBeforeAfter(Frozen):
     """The ranks by the checkpoint as given and by the file as written."""
 
-    before: RanksEntry
-    after: RanksEntry
+    before: ComparedRanks
+    after: ComparedRanks
 
 
 class MemoryEntry(Frozen):
@@ -170,28 +153,12 @@ class GuaranteeEntry(Frozen):
 
 def guarantee_entries(guarantees: Sequence[Guarantee]) -> tuple[GuaranteeEntry, ...]:
     """Guarantees in the form of the JSON."""
-    return tuple(
-        GuaranteeEntry(
-            scope=guarantee.scope,
-            epsilon=guarantee.epsilon,
-            delta=guarantee.delta,
-            adjacency=guarantee.adjacency,
-            accountant=guarantee.accountant,
-            assumptions=guarantee.assumptions,
-            neighbours=_neighbours(guarantee),
-        )
-        for guarantee in guarantees
-    )
+    return tuple(copy_fields(GuaranteeEntry, each, neighbours=_neighbours(each)) for each in guarantees)
 
 
 def _neighbours(guarantee: Guarantee) -> NeighboursEntry | None:
     neighbours = guarantee.neighbours
     if neighbours is None or neighbours.flags is None:
         return None
-    return NeighboursEntry(
-        records="any" if guarantee.exact else "one",
-        shapes=tuple(sorted(neighbours.shapes)),
-        detector=neighbours.flags.detector,
-        tier=neighbours.flags.tier,
-        kept=neighbours.flags.kept,
-    )
+    records, shapes = "any" if guarantee.exact else "one", tuple(sorted(neighbours.shapes))
+    return copy_fields(NeighboursEntry, neighbours.flags, records=records, shapes=shapes)

@@ -1,9 +1,10 @@
 """The charts of a report as SVG, each narrow enough for a phone and for two side by side on a desk."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 
-from atdp_cli.reporting.audit_entry import AuditedCanary, AuditEntry, ScoreName, severity
+from atdp_cli.reporting.audit_entry import AuditEntry, Interval, ScoreName, severity
 from atdp_cli.reporting.charts import Curve, Panel, chart
 from atdp_cli.reporting.document import PrivateReport, PublicReport
 from atdp_cli.reporting.dotplot import DotPanel as Dots
@@ -75,7 +76,7 @@ def mean_exposure_figure(report: PublicReport) -> str | None:
     rows = [
         (label, marks)
         for label, field in (("log p", "mean"), ("ratio", "mean_ratio"))
-        if (marks := [mark for of, hollow in MODELS if of in by_model for mark in _mean(by_model[of], field, hollow)])
+        if (marks := _marks(by_model, attrgetter(field), attrgetter(f"{field}_interval")))
     ]
     if not rows:
         return None
@@ -90,13 +91,15 @@ def mean_exposure_figure(report: PublicReport) -> str | None:
     return dot_plot("Mean exposure", description, [panel], legend=_legend(by_model))
 
 
-def _mean(audit: AuditEntry, field: str, hollow: bool) -> list[Mark]:
-    value = getattr(audit, field)
-    return (
-        []
-        if value is None
-        else [Mark(value=_number(value), interval=getattr(audit, f"{field}_interval"), hollow=hollow)]
-    )
+def _marks(
+    by_model: Mapping[ScoreName, AuditEntry],
+    figure: Callable[[AuditEntry], float | None],
+    interval: Callable[[AuditEntry], Interval | None] = lambda _: None,
+) -> list[Mark]:
+    """A figure of each audited model that has it."""
+    audits = [(by_model[of], hollow) for of, hollow in MODELS if of in by_model]
+    found = [(figure(audit), interval(audit), hollow) for audit, hollow in audits]
+    return [Mark(value=value, interval=within, hollow=hollow) for value, within, hollow in found if value is not None]
 
 
 def _audited(report: PublicReport) -> dict[ScoreName, AuditEntry]:
@@ -123,19 +126,12 @@ def exposure_figures(report: PublicReport) -> tuple[str, ...]:
 
 
 def _exposures(by_model: Mapping[ScoreName, AuditEntry], drawn: AuditEntry, score: str, field: str) -> str:
-    canaries = [index for index, canary in enumerate(drawn.canaries) if canary.planted]
-    rows = [
-        (
-            str(index + 1),
-            tuple(
-                mark
-                for of, hollow in MODELS
-                if of in by_model
-                for mark in _marks(by_model[of].canaries, index, field, hollow=hollow)
-            ),
-        )
-        for index in canaries
-    ]
+
+    def exposure_of(index: int) -> Callable[[AuditEntry], float | None]:
+        return lambda audit: getattr(audit.canaries[index], field) if index < len(audit.canaries) else None
+
+    planted = [index for index, canary in enumerate(drawn.canaries) if canary.planted]
+    rows = [(str(index + 1), _marks(by_model, exposure_of(index))) for index in planted]
     # Both thresholds of an audit are one: the tests of both scores have the same level.
     lines = [] if drawn.threshold is None else [(drawn.threshold, "fails")]
     panel = Dots(
@@ -151,11 +147,6 @@ def _exposures(by_model: Mapping[ScoreName, AuditEntry], drawn: AuditEntry, scor
         f"fails the model. Score: {score}."
     )
     return dot_plot(f"Exposure by {score}", description, [panel], legend=_legend(by_model))
-
-
-def _marks(canaries: Sequence[AuditedCanary], index: int, field: str, *, hollow: bool) -> list[Mark]:
-    value = getattr(canaries[index], field) if index < len(canaries) else None
-    return [] if value is None else [Mark(value=value, hollow=hollow)]
 
 
 def perplexity_figure(report: PrivateReport) -> str | None:

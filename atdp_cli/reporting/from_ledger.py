@@ -3,12 +3,8 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel
-
-from atdp_cli.errors import BudgetError
 from atdp_cli.privacy.accountant import epsilon_points, epsilons
 from atdp_cli.privacy.ledger import (
     GaussianRelease,
@@ -20,12 +16,10 @@ from atdp_cli.privacy.ledger import (
     private_events,
 )
 from atdp_cli.privacy.relation import Flags
-from atdp_cli.privacy.scope import Guarantee, scope_epsilon
+from atdp_cli.privacy.scope import Guarantee, group_epsilon
 from atdp_cli.privacy.wording import POISSON, guarantee_sentences
 from atdp_cli.reporting.document import (
     FLOATING_POINT,
-    EpsilonEntry,
-    EpsilonPointEntry,
     ReferenceEntry,
     SamplingEntry,
     StageEntry,
@@ -33,12 +27,6 @@ from atdp_cli.reporting.document import (
 from atdp_cli.reporting.entries import guarantee_entries
 from atdp_cli.reporting.stage_facts import had_noise, had_noisy_steps
 from atdp_cli.reporting.wording import lay_summary
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-
-Entry = TypeVar("Entry", bound=BaseModel)
 
 HIDDEN_SAMPLE = (
     "Poisson: each record by an independent draw in each step, from AES-256-CTR keyed by the operating system; "
@@ -55,7 +43,7 @@ def fields_from_ledger(ledger: Ledger, guarantees: Sequence[Guarantee], stages: 
         "summary": lay_summary(ledger, guarantees),
         "verdict": guarantee_sentences(ledger, guarantees),
         "guarantees": guarantee_entries(guarantees),
-        "epsilon": as_entry(EpsilonEntry, epsilons(private, ledger.delta, grid=ledger.grid)) if private else None,
+        "epsilon": epsilons(private, ledger.delta, grid=ledger.grid) if private else None,
         "ten_records": _of_ten(ledger, guarantees),
         "delta": ledger.delta,
         "unit": ledger.unit,
@@ -65,10 +53,7 @@ def fields_from_ledger(ledger: Ledger, guarantees: Sequence[Guarantee], stages: 
         "noise_source": _noise_source(ledger) if had_noise(stages) else None,
         "floating_point": FLOATING_POINT if had_noisy_steps(stages) else None,
         "insecure_seed": ledger.insecure_seed,
-        "epsilon_over_steps": tuple(
-            as_entry(EpsilonPointEntry, point)
-            for point in (epsilon_points(private, ledger.delta, grid=ledger.grid) if private else ())
-        ),
+        "epsilon_over_steps": epsilon_points(private, ledger.delta, grid=ledger.grid) if private else (),
         "passes": sum(map(_passes, stages)),
         "weights": ledger.seal,
         "software": ledger.software,
@@ -82,15 +67,7 @@ def _of_ten(ledger: Ledger, guarantees: Sequence[Guarantee]) -> float | None:
     held = next((each for each in counted if each.epsilon is None or math.isfinite(each.epsilon)), None)
     if held is None or held.epsilon is None or held.exact:
         return None
-    try:
-        return scope_epsilon(ledger, held.scope, 10)
-    except BudgetError:  # in the thousands
-        return math.inf
-
-
-def as_entry(entry: type[Entry], figures: "DataclassInstance") -> Entry:
-    """Figures as the report lists them."""
-    return entry.model_validate(asdict(figures))
+    return group_epsilon(ledger, held.scope, 10)
 
 
 def _passes(stage: StageEntry) -> float:

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from atdp_cli.memorisation.results import MemoryDocument, MemoryMap
 from atdp_cli.reporting.ci.checks import best_places, memory_sentences, samples_needed
@@ -43,18 +43,6 @@ class DenseRecord(NamedTuple):
     segments: tuple[RecordPart, ...]
 
 
-class _MapSection(NamedTuple):
-    """One model's part of the page; `texts` has the position of each text's best place in the map."""
-
-    memory: MemoryMap
-    sentences: Sequence[str]
-    labels: Sequence[tuple[str, int]]
-    texts: Sequence[int]
-    counts: Counter[int]
-    samples: Sequence[str]
-    records: Sequence[DenseRecord]
-
-
 def render_map_page(maps: Sequence[MemoryMap], records: Sequence[Sequence[tuple[str, str]]], *, show_text: bool) -> str:
     """The page.
 
@@ -70,17 +58,18 @@ def render_map_page(maps: Sequence[MemoryMap], records: Sequence[Sequence[tuple[
     return visible(template.render(sections=sections, figure=figure_of(document), show_text=show_text))
 
 
-def _section(memory_map: MemoryMap, corpus: Sequence[tuple[str, str]], *, show_text: bool) -> _MapSection:
+def _section(memory_map: MemoryMap, corpus: Sequence[tuple[str, str]], *, show_text: bool) -> dict[str, Any]:
+    """One model's part of the page; `texts` has the position of each text's best place in the map."""
     position = {id(place): number for number, place in enumerate(memory_map.places)}
-    return _MapSection(
-        memory=memory_map,
-        sentences=memory_sentences(memory_map),
-        labels=Counter(place.label for place in memory_map.places).most_common(),
-        texts=[position[id(place)] for place in best_places(memory_map)][:MAX_TEXTS],
-        counts=Counter(place.value for place in memory_map.places),
-        samples=[samples_needed(place) for place in memory_map.places],
-        records=densest_records(memory_map, corpus, show_text=show_text)[:MAX_RECORDS],
-    )
+    return {
+        "memory": memory_map,
+        "sentences": memory_sentences(memory_map),
+        "labels": Counter(place.label for place in memory_map.places).most_common(),
+        "texts": [position[id(place)] for place in best_places(memory_map)][:MAX_TEXTS],
+        "counts": Counter(place.value for place in memory_map.places),
+        "samples": [samples_needed(place) for place in memory_map.places],
+        "records": densest_records(memory_map, corpus, show_text=show_text)[:MAX_RECORDS],
+    }
 
 
 def densest_records(

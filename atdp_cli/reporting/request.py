@@ -1,12 +1,21 @@
 """The request of `report`, and the report that answers it."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator
 
 from atdp_cli.reporting.document import Report
-from atdp_cli.reporting.write import attach_audits, attach_maps, attach_name, checked_name, read_maps, read_report
+from atdp_cli.reporting.write import (
+    attach_maps,
+    checked_name,
+    read_audits,
+    read_maps,
+    read_report,
+    rewrite_reports,
+    with_audits,
+)
 from atdp_cli.settings import Option, Options
 
 
@@ -42,8 +51,11 @@ def report(request: ReportRequest) -> Report:
         InputError: A report, the audits or the maps cannot be read, or none of them is of this model.
         RunError: A file cannot be written.
     """
+    folder = request.folder
     if request.name is not None:
-        attach_name(request.folder, request.name)
+        rewrite_reports(folder, lambda report: report.model_copy(update={"name": request.name}))
     if request.map is not None:
-        attach_maps(request.folder, read_maps(request.map))
-    return read_report(request.folder) if request.audit is None else attach_audits(request.folder, request.audit)
+        attach_maps(folder, read_maps(request.map))
+    if request.audit is None:
+        return read_report(folder)
+    return rewrite_reports(folder, partial(with_audits, audits=read_audits(request.audit)))

@@ -121,16 +121,13 @@ def _ledger_differences(folder: Path, public: PublicReport) -> Iterator[Mismatch
         yield _stated("stages" if position is None else f"stages.{position}", clause)
     yield from _differences("repeated_steps", public.repeated_steps, repeated_steps(ledger, public.stages))
     yield from _detector_differences(ledger, public)
-    if public.records > ledger.records or (_is_first_run(ledger) and public.records != ledger.records):
+    # With one run's events alone, its number of records is that of the run.
+    first = all(event.run == ledger.run for event in ledger.events)
+    if public.records > ledger.records or (first and public.records != ledger.records):
         yield _stated("records", f"says {public.records}, and the ledger says {ledger.records}")
     missing = [sentence for sentence in NOT_COVERED if sentence not in public.not_covered]
     if missing:
         yield _stated("not_covered", f"{len(missing)} of the sentences that every report has are missing")
-
-
-def _is_first_run(ledger: Ledger) -> bool:
-    """Whether the ledger has one run's events alone, so that its number of records is that of the run."""
-    return all(event.run == ledger.run for event in ledger.events)
 
 
 def _detector_differences(ledger: Ledger, public: PublicReport) -> Iterator[Mismatch]:
@@ -172,17 +169,14 @@ def _file_differences(folder: Path, report: Report, *, card: bool) -> Iterator[M
             yield Mismatch(file=name, path="", problem=f"cannot be read ({error.strerror})")
             continue
         if present != text.encode():
-            line = _first_line(present.split(b"\n"), text.encode().split(b"\n"))
+            line = _alike(present.split(b"\n"), text.encode().split(b"\n")) + 1
             yield Mismatch(file=name, path="", problem=f"line {line} is not what {REPORT_FILE} gives")
 
 
-def _first_line(left: Sequence[bytes], right: Sequence[bytes]) -> int:
-    same = (
-        number
-        for number, (left_line, right_line) in enumerate(zip(left, right, strict=False), start=1)
-        if left_line != right_line
-    )
-    return next(same, min(len(left), len(right)) + 1)
+def _alike(left: Sequence[object], right: Sequence[object]) -> int:
+    """How many of their first parts are the same."""
+    pairs = enumerate(zip(left, right, strict=False))
+    return next((place for place, (one, other) in pairs if one != other), min(len(left), len(right)))
 
 
 def _private_differences(folder: Path, public: PublicReport) -> Iterator[Mismatch]:
@@ -234,15 +228,7 @@ def _same(stated: Any, made: Any) -> bool:
 def _shown(stated: Any, made: Any) -> tuple[str, str]:
     """Two values as short texts; of long ones the part where they differ."""
     left, right = _word(stated), _word(made)
-    same = next(
-        (
-            at
-            for at, (left_character, right_character) in enumerate(zip(left, right, strict=False))
-            if left_character != right_character
-        ),
-        0,
-    )
-    start = max(0, same - LONGEST // 3) if max(len(left), len(right)) > LONGEST else 0
+    start = max(0, _alike(left, right) - LONGEST // 3) if max(len(left), len(right)) > LONGEST else 0
     return _part(left, start), _part(right, start)
 
 

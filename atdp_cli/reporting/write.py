@@ -21,7 +21,7 @@ from atdp_cli.audit.results import (
 )
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.atomic_write import atomic_write
-from atdp_cli.files.documents import read_document
+from atdp_cli.files.documents import copy_fields, read_document
 from atdp_cli.files.private import PRIVATE, beside
 from atdp_cli.memorisation.results import MemoryDocument, MemoryMap
 from atdp_cli.reporting.annex import with_public, with_verdict
@@ -88,31 +88,20 @@ def read_report(place: Path) -> Report:
     return read_document(path, _ReportFile, name="The report", remedy=remedy).root
 
 
+def read_private(folder: Path) -> PrivateReport:
+    """The whole report in OUT.private/.
+
+    Raises:
+        InputError: There is none, or it is damaged or of another version.
+    """
+    report = read_report(folder)
+    if isinstance(report, PublicReport):
+        raise InputError(f"{folder} holds a report without private figures.", "Harden again.")
+    return report
+
+
 class _ReportFile(RootModel[Annotated[Report, Field(discriminator="kind")]]):
     pass
-
-
-def attach_audits(folder: Path, audits: Path) -> PublicReport:
-    """Put audits into the reports of a model's folder and of its private one, and write all renderings again.
-
-    Args:
-        audits: What `audit-canary --json` wrote.
-
-    Raises:
-        InputError: A report or the audits cannot be read, or none is of this model.
-        RunError: A file cannot be written.
-    """
-    return _rewrite(folder, lambda report: with_audits(report, read_audits(audits)))
-
-
-def attach_name(folder: Path, name: str) -> PublicReport:
-    """Put what the model is called into the reports of its folder and of its private one, and write them again.
-
-    Raises:
-        InputError: A report cannot be read.
-        RunError: A file cannot be written.
-    """
-    return _rewrite(folder, lambda report: report.model_copy(update={"name": name}))
 
 
 def checked_name(name: str) -> str:
@@ -126,17 +115,20 @@ def checked_name(name: str) -> str:
     return name.strip()
 
 
-def _rewrite(folder: Path, change: Callable[[PublicReport], PublicReport]) -> PublicReport:
-    """Change the public report of a model's folder, and write it and the private one again in all forms."""
+def rewrite_reports(folder: Path, change: Callable[[PublicReport], PublicReport]) -> PublicReport:
+    """Change the public report of a model's folder, and write it and the private one again in all forms.
+
+    Raises:
+        InputError: A report cannot be read.
+        RunError: A file cannot be written.
+    """
     report = read_report(folder)
     if isinstance(report, PrivateReport) or not folder.is_dir():
         raise InputError(f"{folder} is not the folder of a model, and both of its reports change.", "Give OUT itself.")
     public = change(report)
     private_folder = beside(folder, PRIVATE)
-    private = read_report(private_folder) if (private_folder / REPORT_FILE).exists() else None
-    if isinstance(private, PublicReport):
-        raise InputError(f"{private_folder} holds a report without private figures.", "Harden again.")
-    whole = None if private is None else with_public(private, public)
+    known = (private_folder / REPORT_FILE).exists()
+    whole = with_public(read_private(private_folder), public) if known else None
     write_reports(folder, private_folder, public, whole)
     return public
 
@@ -152,9 +144,7 @@ def attach_maps(folder: Path, maps: Sequence[MemoryMap]) -> None:
         RunError: A file cannot be written.
     """
     private_folder = beside(folder, PRIVATE)
-    private = read_report(private_folder)
-    if isinstance(private, PublicReport):
-        raise InputError(f"{private_folder} holds a report without private figures.", "Harden again.")
+    private = read_private(private_folder)
     entries = sorted(
         (_memory(memory_map, private.public) for memory_map in maps), key=lambda entry: _ORDER.index(entry.of)
     )
@@ -218,21 +208,19 @@ def _entry(audit: Audit, report: PublicReport) -> AuditEntry:
     # The base model's ratio to itself is the same for all candidates, and says nothing.
     by_ratio = audit.tested_against_base and not all(map(_tied, planted))
     untested = audit.verdict is Verdict.PASS and combined.fisher_p is None
-    return AuditEntry(
+    return copy_fields(
+        AuditEntry,
+        audit,
+        combined,
         of=_of(audit.weights, report),
-        weights=audit.weights,
         verdict=Verdict.INCONCLUSIVE if untested else audit.verdict,
         reasons=(UNTESTED, *audit.reasons) if untested else audit.reasons,
-        notices=audit.notices,
-        gates=audit.gates,
-        alpha=audit.alpha,
         threshold=log2(len(planted) / combined.level) if planted else None,
         null_band=NULL_BAND,
         canaries=tuple(
-            AuditedCanary(
-                planted=canary.planted,
-                repeats=canary.repeats,
-                exposure=canary.exposure,
+            copy_fields(
+                AuditedCanary,
+                canary,
                 exposure_ratio=canary.exposure_ratio if by_ratio else None,
                 p=canary.holm_p,
                 p_ratio=canary.holm_p_ratio if by_ratio else None,
@@ -245,13 +233,11 @@ def _entry(audit: Audit, report: PublicReport) -> AuditEntry:
         mean_ratio_interval=_interval([canary.exposure_ratio for canary in planted]) if by_ratio else None,
         p=combined.fisher_p,
         p_ratio=combined.fisher_p_ratio if by_ratio else None,
-        detectable=combined.detectable,
-        mean_limit=combined.mean_limit,
         mean_limit_ratio=combined.mean_limit_ratio if by_ratio else None,
         extraction=_extraction(audit) if planted else None,
         membership=tuple(map(_membership, audit.membership or ())),
         relearning=None if audit.relearning is None else _relearning(audit.relearning, by_ratio=by_ratio),
-        bounds=tuple(Bound(**bound.model_dump(include=set(Bound.model_fields))) for bound in audit.epsilon),
+        bounds=tuple(copy_fields(Bound, bound) for bound in audit.epsilon),
     )
 
 
@@ -261,17 +247,12 @@ def _of(audited: Mapping[str, str], report: PublicReport) -> ScoreName:
 
 
 def _memory(memory_map: MemoryMap, report: PublicReport) -> MemoryEntry:
-    return MemoryEntry(
+    return copy_fields(
+        MemoryEntry,
+        memory_map,
         of=_of(memory_map.weights, report),
-        weights=memory_map.weights,
-        verdict=memory_map.verdict,
         sentences=tuple(memory_sentences(memory_map)),
-        tested=memory_map.tested,
-        held_out=memory_map.held_out,
-        calibrated=memory_map.calibrated,
-        memorised=memory_map.memorised,
         texts=len({place.value for place in memory_map.places}),
-        greedy=memory_map.greedy,
         labels=tuple(Counter(place.label for place in memory_map.places).most_common()),
     )
 
@@ -307,10 +288,5 @@ def _membership(membership: Membership) -> MembershipEntry:
 
 
 def _relearning(relearning: Relearning, *, by_ratio: bool) -> RelearningEntry:
-    combined = relearning.combined
-    return RelearningEntry(
-        steps=relearning.steps,
-        verdict=relearning.verdict,
-        mean=combined.mean_exposure,
-        mean_ratio=combined.mean_exposure_ratio if by_ratio else None,
-    )
+    mean, ratio = relearning.combined.mean_exposure, relearning.combined.mean_exposure_ratio
+    return copy_fields(RelearningEntry, relearning, mean=mean, mean_ratio=ratio if by_ratio else None)

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.epsilon import GamePlan, Games, plan_games
 from atdp_cli.audit.hypothesis_tests import MANY, Levels, power, split_alpha
-from atdp_cli.audit.results import MIN_POWER, Audit, Verdict
+from atdp_cli.audit.results import MEMORISED_BITS, MIN_POWER, Audit, Verdict
 from atdp_cli.audit.stated_epsilon import StatedEpsilon
-from atdp_cli.audit.verdict import MEMORISED_BITS, Limits
+from atdp_cli.audit.verdict import Limits
 from tests.audit.nulls import PlanOf, null_audits, plan_by_planted
 
 ALPHA = 0.2

@@ -1,7 +1,6 @@
 """Tuning on other text: what it does to the copy, what it leaves alone, and what it brings back."""
 
 import copy
-import math
 from typing import Any
 
 import numpy as np
@@ -188,15 +187,6 @@ def test_what_diverges_cannot_be_completed(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_what_cannot_be_tuned_is_refused() -> None:
     model, text = gpt2(VOCABULARY), other_text(0, 20)
-    for settings in (
-        {"steps": -1},
-        {"batch_size": 0},
-        {"learning_rate": 0.0},
-        {"learning_rate": 2.0},
-        {"learning_rate": math.nan},
-    ):
-        with pytest.raises(UsageError):
-            fine_tune_copy(model, text, **settings)
     with pytest.raises(UsageError, match="no token"):
         fine_tune_copy(model, [window([1, 1], [0, 1])])
     assert equal(weights(fine_tune_copy(model, text, steps=0)), weights(model))

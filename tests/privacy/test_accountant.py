@@ -10,7 +10,6 @@ from scipy.stats import norm
 
 from atdp_cli.errors import BudgetError
 from atdp_cli.privacy.accountant import (
-    epsilon_over_steps,
     epsilon_paper,
     epsilon_pld,
     epsilon_points,
@@ -126,15 +125,15 @@ def test_failing_orders_are_left_out_without_a_word(capfd: pytest.CaptureFixture
 def test_the_curves_end_at_the_figure_and_rise(seed: int) -> None:
     events = heterogeneous(seed)
     whole = epsilon_pld(events, 1e-6, grid=1e-3)
-    over_steps = epsilon_over_steps(events, 1e-6, grid=1e-3, points=7)
-    assert over_steps[-1][1] == pytest.approx(whole, abs=1e-6)
-    assert over_steps[-1][0] == sum(getattr(event, "steps", 1) for event in events)
-    assert [epsilon for _, epsilon in over_steps] == sorted(epsilon for _, epsilon in over_steps)
+    over_steps = epsilon_points(events, 1e-6, grid=1e-3, points=7)
+    assert over_steps[-1].pld == pytest.approx(whole, abs=1e-6)
+    assert over_steps[-1].step == sum(getattr(event, "steps", 1) for event in events)
+    assert [point.pld for point in over_steps] == sorted(point.pld for point in over_steps)
     assert epsilon_pld(events, 1e-8, grid=1e-3) >= whole >= epsilon_pld(events, 1e-4, grid=1e-3)
 
 
 def test_curves_of_nothing_are_empty() -> None:
-    assert epsilon_over_steps([], 1e-6, grid=1e-3) == ()
+    assert epsilon_points([], 1e-6, grid=1e-3) == ()
 
 
 @given(st.floats(1, 300), st.floats(1e-4, 1))

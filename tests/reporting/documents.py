@@ -4,6 +4,8 @@ import math
 from typing import Any
 
 from atdp_cli.audit.results import Verdict
+from atdp_cli.memorisation.results import ComparedRanks
+from atdp_cli.privacy.accountant import EpsilonPoint, Epsilons
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import Ledger, LedgerEvent
 from atdp_cli.privacy.wording import guarantee_sentences
@@ -19,8 +21,6 @@ from atdp_cli.reporting.audit_entry import (
 )
 from atdp_cli.reporting.document import (
     DetectorEntry,
-    EpsilonEntry,
-    EpsilonPointEntry,
     HardwareEntry,
     PrivateReport,
     PublicReport,
@@ -34,7 +34,6 @@ from atdp_cli.reporting.entries import (
     MemoryEntry,
     PerplexityEntry,
     RanksBeforeAfter,
-    RanksEntry,
     UsefulnessEntry,
     guarantee_entries,
 )
@@ -128,7 +127,7 @@ def public(*events: LedgerEvent, **fields: Any) -> PublicReport:
             "summary": lay_summary(actual, reported).model_copy(update={"audit": audit_sentence(audits)}),
             "verdict": guarantee_sentences(actual, reported),
             "guarantees": guarantee_entries(reported),
-            "epsilon": EpsilonEntry(pld=2.001, rdp=2.4567, paper=3.1, without_amplification=math.inf),
+            "epsilon": Epsilons(pld=2.001, rdp=2.4567, paper=3.1, without_amplification=math.inf),
             "ten_records": 29.4,
             "delta": actual.delta,
             "unit": actual.unit,
@@ -160,7 +159,7 @@ def public(*events: LedgerEvent, **fields: Any) -> PublicReport:
             "noise_source": "AES-256-CTR keyed by the operating system",
             "insecure_seed": False,
             "epsilon_over_steps": tuple(
-                EpsilonPointEntry(step=step, pld=step / 17, rdp=step / 13, paper=step / 11) for step in (10, 20, 30)
+                EpsilonPoint(step=step, pld=step / 17, rdp=step / 13, paper=step / 11) for step in (10, 20, 30)
             ),
             "sentence": (
                 TokenEntry(text="My", sensitive=False, before=None, after=None),
@@ -183,7 +182,7 @@ def public(*events: LedgerEvent, **fields: Any) -> PublicReport:
 def private(**fields: Any) -> PrivateReport:
     """The whole report, with figures of private text."""
     perplexity = PerplexityEntry(all=12.34, sensitive=45.67, other=8.91)
-    ranks = RanksEntry(training=0.312, held_out=0.465, training_values=100, held_out_values=50, p_value=0.0021)
+    ranks = ComparedRanks(training=0.312, held_out=0.465, training_values=100, held_out_values=50, p_value=0.0021)
     stages = (
         StagePrivate(
             name="redacted",

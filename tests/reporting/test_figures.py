@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from atdp_cli.reporting.document import EpsilonPointEntry
+from atdp_cli.privacy.accountant import EpsilonPoint
 from atdp_cli.reporting.figures import epsilon_figure, mean_exposure_figure, noise_figure
 from tests.reporting.documents import RAW, audit, public
 
@@ -35,7 +35,7 @@ def test_without_an_audit_of_the_model_no_exposure_is_drawn() -> None:
 
 
 def test_one_moment_of_epsilon_is_drawn_by_accountant() -> None:
-    moment = EpsilonPointEntry(step=1, pld=2.001, rdp=2.4567, paper=3.1)
+    moment = EpsilonPoint(step=1, pld=2.001, rdp=2.4567, paper=3.1)
     pld, rdp, paper = places(epsilon_figure(public(epsilon_over_steps=(moment,))))
     assert rdp / pld == pytest.approx(2.4567 / 2.001, rel=1e-2)
     assert paper / pld == pytest.approx(3.1 / 2.001, rel=1e-2)

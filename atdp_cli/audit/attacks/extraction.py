@@ -4,19 +4,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_CEILING, Decimal, localcontext
 from math import isfinite, isnan
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from transformers import PreTrainedModel
 
 from atdp_cli.audit.pool import Candidates
 from atdp_cli.audit.results import Extraction
 from atdp_cli.audit.trie import damaged_logits
-from atdp_cli.errors import RunError, UsageError
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+from atdp_cli.errors import RunError
 
 Path = tuple[int, ...]
 
@@ -25,7 +22,7 @@ _LEAST_LOG_P = -720.0  # below it every number of queries passes the largest flo
 
 
 def extract(
-    model: "PreTrainedModel",
+    model: PreTrainedModel,
     candidates: Candidates,
     targets: Sequence[int],
     log_p: NDArray[np.float64],
@@ -49,11 +46,8 @@ def extract(
         In the order of `targets`.
 
     Raises:
-        UsageError: `samples` is below 1.
         RunError: The model gives a logit, or the caller a log-probability, that is not a number.
     """
-    if samples < 1:
-        raise UsageError(f"{samples} samples were asked for, and at least one is needed.", "Ask for 1000.")
     if np.isnan(log_p).any():
         raise RunError(f"{name} gives a canary a probability that is not a number.", "Check the checkpoint.")
     tails = [tuple(candidates.tails[i, : candidates.lengths[i]].tolist()) for i in targets]
@@ -100,7 +94,7 @@ def queries_needed(log_p: float, chance: float) -> float | None:
     return needed if isfinite(needed) else None
 
 
-def greedy_continuation(model: "PreTrainedModel", prefix: Path, length: int, *, name: str = "the model") -> Path:
+def greedy_continuation(model: PreTrainedModel, prefix: Path, length: int, *, name: str = "the model") -> Path:
     """The `length` tokens by which greedy decoding continues the prefix."""
     path: Path = ()
     while len(path) < length:
@@ -110,7 +104,7 @@ def greedy_continuation(model: "PreTrainedModel", prefix: Path, length: int, *, 
 
 
 def sample_continuations(
-    model: "PreTrainedModel",
+    model: PreTrainedModel,
     prefix: Path,
     tails: Sequence[Path],
     *,
@@ -143,7 +137,7 @@ def sample_continuations(
 
 
 def _next_tokens(
-    model: "PreTrainedModel", prefix: Path, paths: Sequence[Path], name: str
+    model: PreTrainedModel, prefix: Path, paths: Sequence[Path], name: str
 ) -> Iterator[tuple[Path, torch.Tensor]]:
     """Each of the paths, all of one length, with the next token's probabilities in float64, shape [vocabulary]."""
     width = len(prefix) + len(paths[0])

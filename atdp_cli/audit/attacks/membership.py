@@ -1,13 +1,14 @@
 """Membership inference: can an attacker tell canaries that were trained on from canaries that were held out?"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from transformers import PreTrainedModel
 
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.request import CanaryTargets
@@ -16,10 +17,7 @@ from atdp_cli.audit.trie import damaged_logits
 from atdp_cli.errors import UsageError
 from atdp_cli.model.checkpoint import Checkpoint
 from atdp_cli.model.forward import Batch, logits_of, padded
-from atdp_cli.model.windows import encode_record
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+from atdp_cli.model.windows import encode_record, length_batches
 
 Scores = NDArray[np.float64]
 Coins = NDArray[np.bool_]
@@ -78,7 +76,7 @@ def canary_records(
 
 
 def score_records(
-    model: "PreTrainedModel", records: Sequence[Record], *, share: float = 0.2, name: str = "the model"
+    model: PreTrainedModel, records: Sequence[Record], *, share: float = 0.2, name: str = "the model"
 ) -> RecordScores:
     """Score each record by a forward pass in the model's precision, with sums in float64.
 
@@ -106,7 +104,8 @@ def score_records(
     if any(len(record) < 2 for record in records):
         raise UsageError("A record has no token after its first, so there is nothing to predict.", "Leave it out.")
     log_p, min_k = np.zeros(len(records)), np.zeros(len(records))
-    for group in _batches(records, model.get_input_embeddings().weight.shape[0]):
+    vocabulary = model.get_input_embeddings().weight.shape[0]
+    for group in length_batches(list(map(len, records)), _LOGITS / (4 * vocabulary)):
         batch = Batch(*padded([records[i] for i in group]))
         with torch.inference_mode():
             logits = logits_of(model, batch)
@@ -131,18 +130,6 @@ def membership(attack: Literal["loss", "reference", "min-k++"], scores: Scores, 
         auc_high=high,
         tpr_at_1_fpr=_tpr(members, others) if known and others.size >= MIN_OUTS else None,
     )
-
-
-def _batches(records: Sequence[Record], vocabulary: int) -> Iterator[list[int]]:
-    """Batches of records of similar length, as positions; small enough for their logits."""
-    group: list[int] = []
-    for i in sorted(range(len(records)), key=lambda i: len(records[i])):
-        if group and (len(group) + 1) * len(records[i]) * vocabulary * 4 > _LOGITS:
-            yield group
-            group = []
-        group.append(i)
-    if group:
-        yield group
 
 
 def _token_scores(logits: torch.Tensor, ids: torch.Tensor, name: str) -> tuple[Scores, Scores]:

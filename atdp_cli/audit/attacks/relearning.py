@@ -4,11 +4,11 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch.nn import functional as F
+from transformers import PreTrainedModel
 
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.exposure import Rank, Scores
@@ -20,9 +20,6 @@ from atdp_cli.events import Notify, StepDone, ignore
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.forward import logits_of, pad
 from atdp_cli.model.windows import Marks, Window, encode_windows
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 MAX_RECORDS = 10_000
 """The most records that are read of the other text."""
@@ -75,7 +72,7 @@ def _windows(path: Path, checkpoint: Checkpoint) -> tuple[Window, ...]:
 
 
 def fine_tune_copy(
-    model: "PreTrainedModel",
+    model: PreTrainedModel,
     windows: Sequence[Window],
     *,
     steps: int = 50,
@@ -84,7 +81,7 @@ def fine_tune_copy(
     seed: int = 0,
     name: str = "the model",
     notify: Notify = ignore,
-) -> "PreTrainedModel":
+) -> PreTrainedModel:
     """Fine-tune a copy of the model on text without canaries, to audit it again.
 
     Anyone who holds the weights can do this, so what a short, ordinary fine-tune brings back was hidden and not
@@ -113,11 +110,12 @@ def fine_tune_copy(
         The copy in evaluation mode, tied weights tied, `requires_grad` as in `model`, without gradients.
 
     Raises:
-        UsageError: No window has a target, or a setting is out of range.
+        UsageError: No window has a target.
         RunError: The loss, or a weight after the last step, is NaN or infinite.
     """
     usable = [window for window in windows if window.targets.any()]
-    _check(usable, steps, batch_size, learning_rate)
+    if not usable:
+        raise UsageError("The other text has no token to train on.", "Give some lines of ordinary text.")
     tuned = copy.deepcopy(model).eval()
     flags = [parameter.requires_grad for parameter in tuned.parameters()]
     tuned.requires_grad_(True)
@@ -141,16 +139,6 @@ def fine_tune_copy(
     return tuned
 
 
-def _check(windows: Sequence[Window], steps: int, batch_size: int, learning_rate: float) -> None:
-    if not windows:
-        raise UsageError("The other text has no token to train on.", "Give some lines of ordinary text.")
-    for what, value, least in (("steps", steps, 0), ("windows a batch", batch_size, 1)):
-        if value < least:
-            raise UsageError(f"{value} {what} were asked for, and {least} is the least.", "Leave the setting out.")
-    if not 0 < learning_rate <= 1:
-        raise UsageError(f"The learning rate is {learning_rate}, and it must lie above 0, at most at 1.", "Use 1e-4.")
-
-
 def _diverged(name: str, step: int, steps: int) -> RunError:
     return RunError(
         f"Tuning {name} on other text diverged at step {step} of {steps}.",
@@ -168,7 +156,7 @@ def _batches(windows: Sequence[Window], size: int, generator: torch.Generator) -
         waiting = waiting[size:]
 
 
-def _loss(model: "PreTrainedModel", windows: Sequence[Window]) -> torch.Tensor:
+def _loss(model: PreTrainedModel, windows: Sequence[Window]) -> torch.Tensor:
     """Mean negative log-likelihood of the windows' targets."""
     batch = pad(windows)
     is_target = torch.zeros(batch.input_ids.shape, dtype=torch.bool)

@@ -24,7 +24,6 @@ from atdp_cli.audit.results import (
     DISCOVERABLE_QUERIES,
     AttackTest,
     Audit,
-    Combined,
     Extraction,
     Gate,
     Membership,
@@ -115,8 +114,9 @@ def relearning_test(relearning: Relearning, stratum_sizes: Sequence[int], *, lev
         relearning: Judged at level / 2 a score.
         stratum_sizes: Of each planted canary, at least one.
     """
-    combined = relearning.combined
-    p_values = [p for p in _p_values(combined) if p is not None]
+    all_ = relearning.combined
+    tests = (all_.fisher_p, all_.holm_min_p, all_.fisher_p_ratio, all_.holm_min_p_ratio)
+    p_values = [p for p in tests if p is not None]
     least = min(1.0, len(p_values) * fisher([min(1.0, 2 / size) for size in stratum_sizes]))
     return AttackTest(
         attack="relearning",
@@ -125,10 +125,6 @@ def relearning_test(relearning: Relearning, stratum_sizes: Sequence[int], *, lev
         least=least,
         rejects=relearning.verdict is Verdict.FAIL,
     )
-
-
-def _p_values(combined: Combined) -> tuple[float | None, ...]:
-    return combined.fisher_p, combined.holm_min_p, combined.fisher_p_ratio, combined.holm_min_p_ratio
 
 
 def with_attack_tests(audit: Audit, *, required: bool) -> Audit:

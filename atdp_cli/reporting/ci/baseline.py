@@ -7,7 +7,7 @@ from typing import Literal, overload
 from pydantic import BaseModel, ConfigDict
 
 from atdp_cli.audit.results import AnyAudit, Audit, BaselineComparison, BaselineState, Conclusion, Verdict
-from atdp_cli.files.documents import read_document
+from atdp_cli.files.documents import copy_fields, read_document
 from atdp_cli.memorisation.results import MapVerdict, MemoryMap
 from atdp_cli.reporting.ci.checks import fail_together, failing_attacks, failing_bound, fails_alone
 
@@ -150,20 +150,14 @@ def _compare(audit: Audit, recorded: RecordedAudit | RecordedMap | None) -> Base
 
 def _recorded(audit: Audit | MemoryMap) -> RecordedAudit | RecordedMap:
     if isinstance(audit, MemoryMap):
-        return RecordedMap(**{name: getattr(audit, name) for name in RecordedMap.model_fields})
-    return RecordedAudit(
-        verdict=audit.verdict,
+        return copy_fields(RecordedMap, audit)
+    return copy_fields(
+        RecordedAudit,
+        audit,
+        audit.combined,
         together=fail_together(audit),
-        mean_exposure=audit.combined.mean_exposure,
-        mean_exposure_ratio=audit.combined.mean_exposure_ratio,
         bound=failing_bound(audit),
-        canaries=tuple(
-            RecordedCanary(
-                **canary.model_dump(include={"repeats", "pool", "exposure", "exposure_ratio"}),
-                failing=fails_alone(audit, canary),
-            )
-            for canary in audit.canaries
-        ),
+        canaries=tuple(copy_fields(RecordedCanary, each, failing=fails_alone(audit, each)) for each in audit.canaries),
         attacks=failing_attacks(audit),
     )
 

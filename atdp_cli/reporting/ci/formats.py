@@ -2,7 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from atdp_cli.audit.results import AnyAudit
@@ -146,6 +146,9 @@ _COMMANDS = {Outcome.FAIL: "error", Outcome.ERROR: "error", Outcome.INCONCLUSIVE
 _MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#&~"} | {"\n": " ", "\r": " "})
 
 
+NO_WORSE = "FAIL, no worse than the baseline"
+
+
 def annotations(models: Sequence[CheckedModel]) -> tuple[str, ...]:
     """Workflow commands, a line each: for each verdict that is not PASS, then for each canary or text that fails.
 
@@ -162,41 +165,38 @@ def annotations(models: Sequence[CheckedModel]) -> tuple[str, ...]:
 
 def step_summary(audits: Sequence[AnyAudit]) -> str:
     """The Markdown table for the step summary."""
-    lines = [
-        "### Canary audit",
-        "",
-        "| model | verdict | canaries failed | highest exposure | why |",
-        "|---|---|--:|--:|---|",
-    ]
+    rows = []
     for audit in audits:
         *canaries, verdict = checks_of(audit)
         failed = sum(check.outcome in (Outcome.FAIL, Outcome.KNOWN) for check in canaries)
         highest = None if audit.combined is None else audit.combined.max_exposure
         exposure = "–" if highest is None else f"{highest:.2f} bits"
-        outcome = "FAIL, no worse than the baseline" if verdict.outcome is Outcome.KNOWN else verdict.outcome
+        outcome = NO_WORSE if verdict.outcome is Outcome.KNOWN else verdict.outcome
         model, why = audit.model.translate(_MARKDOWN), verdict.text.translate(_MARKDOWN)
-        lines.append(f"| {model} | {outcome} | {failed} of {len(canaries)} | {exposure} | {why} |")
-    return "\n".join(lines) + "\n\n"
+        rows.append((model, outcome, f"{failed} of {len(canaries)}", exposure, why))
+    return _summary("Canary audit", ("model", "verdict", "canaries failed:", "highest exposure:", "why"), rows)
 
 
 def memory_summary(maps: Sequence[MemoryMap]) -> str:
     """The Markdown table of memory maps for the step summary."""
-    lines = [
-        "### Memory map",
-        "",
-        "| model | verdict | memorised | of | held out | places | why |",
-        "|---|---|--:|--:|--:|--:|---|",
+    rows = [
+        (
+            memory_map.model.translate(_MARKDOWN),
+            NO_WORSE if memory_map.baseline == "known" else memory_map.verdict or "no limit",
+            *(f"{count:,}" for count in (memory_map.memorised, memory_map.tested, memory_map.held_out)),
+            f"{len(memory_map.places):,}",
+            " ".join(memory_sentences(memory_map)).translate(_MARKDOWN),
+        )
+        for memory_map in maps
     ]
-    for memory_map in maps:
-        verdict = (
-            "FAIL, no worse than the baseline" if memory_map.baseline == "known" else memory_map.verdict or "no limit"
-        )
-        model, why = memory_map.model.translate(_MARKDOWN), " ".join(memory_sentences(memory_map)).translate(_MARKDOWN)
-        lines.append(
-            f"| {model} | {verdict} | {memory_map.memorised:,} | {memory_map.tested:,} | {memory_map.held_out:,} "
-            f"| {len(memory_map.places):,} | {why} |"
-        )
-    return "\n".join(lines) + "\n\n"
+    return _summary("Memory map", ("model", "verdict", "memorised:", "of:", "held out:", "places:", "why"), rows)
+
+
+def _summary(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table under a title; the columns whose names end in a colon have figures."""
+    names, *lines = (" | ".join(cells) for cells in ([name.removesuffix(":") for name in head], *rows))
+    rule = "|".join("--:" if name.endswith(":") else "---" for name in head)
+    return f"### {title}\n\n| {names} |\n|{rule}|\n" + "".join(f"| {line} |\n" for line in lines) + "\n"
 
 
 def _after_verdicts(annotated: tuple[Check, ResultFile | None]) -> bool:
