@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from atdp_cli.audit.canary import Secret, Template, choice_files, parse_template
 from atdp_cli.audit.draw import draw_secrets, one_token_words, plant, toss_coins
 from atdp_cli.audit.epsilon import HALF_AND_ROOT, NOTHING_REVEALED, plan_games
-from atdp_cli.audit.hypothesis_tests import least_detectable
+from atdp_cli.audit.hypothesis_tests import least_detectable, power, split_alpha
 from atdp_cli.audit.manifest import (
     Conversation,
     Manifest,
@@ -162,7 +162,7 @@ class Reach:
         detectable: The smallest mean exposure that is found with probability `MIN_POWER`, bits, were all candidates
             of one token length; None where none is found so often, or the secrets were not drawn at random.
         decides: Whether `MEMORISED_BITS` are found so often: without that an audit of them is inconclusive.
-        rank: The last rank at which one canary fails a model by itself; 0 where not even the first does.
+        rank: The last rank by log p at which one canary fails a model by itself; 0 where not even the first does.
         pool: How many candidates a rank is among.
         epsilon: The largest ε that is proved if all guesses are right, by game, for a claim with δ = 0.
         nodes: What ranking among all candidates costs a model, in positions of forward passes, where a tokenizer that
@@ -194,13 +194,13 @@ def reach_of(made: Manifest, tokenizer: Path) -> Reach:
         claim=NOTHING_REVEALED,
     )
     planted = sum(target.planted for target in targets)
-    detectable = (
-        least_detectable([template.pool] * planted, plan.levels.test, least_power=MIN_POWER) if planted else None
-    )
+    sizes = [template.pool] * planted
+    # An audit that has no claim of a ledger to test leaves nothing of alpha to bounds.
+    most = split_alpha(DEFAULT_LIMITS.alpha, scores=1, bounds=0, canaries=planted).test
     return Reach(
-        detectable=detectable,
-        decides=detectable is not None and detectable <= MEMORISED_BITS,
-        rank=int(plan.levels.test * template.pool / (2 * planted)) if planted else 0,
+        detectable=least_detectable(sizes, plan.levels.test, least_power=MIN_POWER) if planted else None,
+        decides=bool(planted) and power(sizes, most, mean_exposure=MEMORISED_BITS) >= MIN_POWER,
+        rank=int(most * template.pool / (2 * planted)) if planted else 0,
         pool=template.pool,
         epsilon={game.method: game.attainable for game in plan.games},
         nodes=nodes,

@@ -195,14 +195,13 @@ def test_planting_says_whether_an_audit_can_decide_and_by_which_rank_one_canary_
     ended = atdp(*plant, "--template", f"My PIN is {{digits:{digits}}}", "--count", count, "--repeats", 2)
     decides, rank, pool = (ended.json[name] for name in ("decides", "rank", "pool"))
     assert pool == 10**digits
-    assert decides is ("Every audit of them will be INCONCLUSIVE" not in ended.err)
+    assert decides is ("Every audit of them will be INCONCLUSIVE" not in " ".join(ended.err.split()))
     entry = atdp("audit-canary", checkpoint_folder, "--manifest", manifest, "--json").json["models"][0]
     assert decides or entry["verdict"] != "PASS"
     level = entry["combined"]["level"]
     others = [1.0] * (count - 1)
     assert rank == 0 or holm([2 * rank / pool, *others])[0] <= level
-    # Bounds that test a ledger's claim take a share of the level, which planting leaves to them.
-    assert holm([min(1.0, 1.05 * 2 * (rank + 1) / pool), *others])[0] > level
+    assert holm([min(1.0, 2 * (rank + 1) / pool), *others])[0] > level
 
 
 @pytest.mark.ci
