@@ -188,7 +188,7 @@ def reach_of(made: Manifest, tokenizer: Path) -> Reach:
         claim=NOTHING_REVEALED,
     )
     planted = sum(target.planted for target in targets)
-    sizes = [template.pool] * planted
+    sizes = (template.pool,) * planted
     return Reach(
         detectable=least_detectable(sizes, plan.levels.test, least_power=MIN_POWER) if planted else None,
         epsilon={game.method: game.attainable for game in plan.games},
