@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from atdp_cli.accounting.request import AccountRequest
 from atdp_cli.accounting.run import with_delta
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.atomic_write import atomic_write, check_apart, check_new
@@ -12,7 +13,6 @@ from atdp_cli.model.hashes import ledger_beside, seal_of, verified_ledger
 from atdp_cli.privacy.compose import compose_ledgers
 from atdp_cli.privacy.ledger import (
     LEDGER_FILE,
-    CheckpointHistory,
     DeclaredTraining,
     DecoyedText,
     Ledger,
@@ -22,16 +22,13 @@ from atdp_cli.privacy.ledger import (
 from atdp_cli.privacy.scope import is_declared
 
 
-def adopt_model(
-    model: Path, paths: Sequence[Path], *, checkpoint_history: CheckpointHistory, delta: float | None, force: bool
-) -> Ledger:
+def adopt_model(model: Path, request: AccountRequest) -> Ledger:
     """Write MODEL's ledger, which seals its files: it was trained elsewhere on decoyed text, as its user declares.
 
     Args:
-        paths: Ledgers of decoyed text, at least one, and of the models that the training started from.
-        checkpoint_history: Whether the first of these models never saw the corpora.
-        delta: Another δ than the ledgers' smallest.
-        force: Replace a ledger beside the model, but for one that fits it and was not declared.
+        request: Its `ledger` are those of decoyed text, at least one, and of the models that the training started from;
+            its `checkpoint_history` says whether the first of these never saw the corpora. By `force` a ledger beside
+            the model is replaced, but for one that fits it and was not declared.
 
     Raises:
         UsageError: There is a ledger already, none is of decoyed text, or --checkpoint-history contradicts one.
@@ -39,17 +36,17 @@ def adopt_model(
     """
     check_folder(model)
     target = model / LEDGER_FILE
-    check_apart(paths, [target])
-    check_new(target, force=force)
+    check_apart(request.ledger, [target])
+    check_new(target, force=request.force)
     if target.exists():
         _check_undeclared(model)
-    composed = compose_ledgers(_with_base(model, [verified_ledger(path) for path in paths]))
+    composed = compose_ledgers(_with_base(model, [verified_ledger(path) for path in request.ledger]))
     runs = dict.fromkeys(event.run for event in composed.events if isinstance(event, DecoyedText))
     if not runs:
         raise UsageError(
             "No --ledger is of decoyed text.", "Give the folder that atdp decoy wrote, on whose copies it was trained."
         )
-    if checkpoint_history == "public" and composed.checkpoint_history == "unknown":
+    if request.checkpoint_history == "public" and composed.checkpoint_history == "unknown":
         raise UsageError(
             "--checkpoint-history public contradicts a --ledger, by which the past of the first checkpoint is unknown.",
             "Leave --checkpoint-history out.",
@@ -59,15 +56,15 @@ def adopt_model(
     adopted = composed.model_copy(
         update={
             "events": (*composed.events, declared),
-            "checkpoint_history": checkpoint_history,
+            "checkpoint_history": request.checkpoint_history,
             "run": new_run(),
             "seal": seal_of(model),
             "created": timestamp(),
             "software": software(),
         }
     )
-    adopted = with_delta(adopted, delta)
-    with atomic_write(target, replace=force) as stream:
+    adopted = with_delta(adopted, request.delta)
+    with atomic_write(target, replace=request.force) as stream:
         stream.write(ledger_text(adopted).encode())
     return verified_ledger(model)
 

@@ -100,13 +100,7 @@ def _adopted(request: AccountRequest) -> AccountRequest:
         raise UsageError(
             "--adopt goes with --ledger and --checkpoint-history alone.", "Leave parameters and other ledgers out."
         )
-    adopt_model(
-        request.adopt,
-        request.ledger,
-        checkpoint_history=request.checkpoint_history,
-        delta=request.delta,
-        force=request.force,
-    )
+    adopt_model(request.adopt, request)
     return request.replace(ledgers=(request.adopt,))
 
 

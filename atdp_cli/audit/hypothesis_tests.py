@@ -100,7 +100,8 @@ def _distinct(generator: np.random.Generator, among: int, count: int) -> npt.NDA
     return chosen
 
 
-def power(stratum_sizes: Sequence[int], level: float, *, mean_exposure: float = 5.0) -> float:
+@lru_cache(maxsize=64)
+def power(stratum_sizes: tuple[int, ...], level: float, *, mean_exposure: float = 5.0) -> float:
     """The chance that Holm or Fisher, each at `level`, rejects if the exposures have mean `mean_exposure`.
 
     The alternative: canary i has exposure E_i = -log2(u_i), independent and exponential with mean b bits, u_i
@@ -118,12 +119,6 @@ def power(stratum_sizes: Sequence[int], level: float, *, mean_exposure: float = 
     Returns:
         A probability.
     """
-    return _power(tuple(stratum_sizes), level, mean_exposure)
-
-
-@lru_cache(maxsize=64)
-def _power(stratum_sizes: tuple[int, ...], level: float, mean_exposure: float) -> float:
-    """`power`, computed once for all models of a manifest."""
     from scipy.special import gammainccinv
 
     sizes = np.asarray(stratum_sizes, dtype=np.float64)
@@ -137,7 +132,8 @@ def _power(stratum_sizes: tuple[int, ...], level: float, mean_exposure: float) -
     return rejected / (batches * batch)
 
 
-def least_detectable(stratum_sizes: Sequence[int], level: float, *, least_power: float) -> float | None:
+@lru_cache(maxsize=64)
+def least_detectable(stratum_sizes: tuple[int, ...], level: float, *, least_power: float) -> float | None:
     """The smallest mean exposure that Holm or Fisher, each at `level`, finds with probability `least_power`.
 
     Under the alternative of `power`, in tenths of a bit, by bisection over one set of draws, 20,000 for up to 100
@@ -149,11 +145,6 @@ def least_detectable(stratum_sizes: Sequence[int], level: float, *, least_power:
     Returns:
         Bits; None where no mean exposure up to the largest group's log2 |S| is found so often.
     """
-    return _least_detectable(tuple(stratum_sizes), level, least_power)
-
-
-@lru_cache(maxsize=64)
-def _least_detectable(stratum_sizes: tuple[int, ...], level: float, least_power: float) -> float | None:
     from scipy.special import gammainccinv
 
     sizes = np.asarray(stratum_sizes, dtype=np.float64)

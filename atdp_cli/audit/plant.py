@@ -194,7 +194,7 @@ def reach_of(made: Manifest, tokenizer: Path) -> Reach:
         claim=NOTHING_REVEALED,
     )
     planted = sum(target.planted for target in targets)
-    sizes = [template.pool] * planted
+    sizes = (template.pool,) * planted
     # An audit that has no claim of a ledger to test leaves nothing of alpha to bounds.
     most = split_alpha(DEFAULT_LIMITS.alpha, scores=1, bounds=0, canaries=planted).test
     return Reach(

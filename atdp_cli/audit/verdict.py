@@ -191,7 +191,7 @@ def _combine(
 ) -> Combined:
     fisher_p, holm_min_p = _tests(plain if calibrated else None, length_groups)
     fisher_p_ratio, holm_min_p_ratio = _tests(ratio if calibrated else None, length_groups)
-    testable, sizes = calibrated and len(plain) > 0, [rank.stratum_size for rank in plain]
+    testable, sizes = calibrated and len(plain) > 0, tuple(rank.stratum_size for rank in plain)
     confidence = 1 - (1 - CONFIDENCE) / (1 if ratio is None else 2)
     return Combined(
         level=level,

@@ -21,7 +21,7 @@ from atdp_cli.files.corpus_file import kind_of
 from atdp_cli.files.private import make_private, private_folder
 from atdp_cli.memorisation.request import AUDIT, MapRequest, prepare_map
 from atdp_cli.memorisation.results import MemorisedPlace, MemoryDocument, MemoryMap
-from atdp_cli.reporting.ci.baseline import new_failures, read_baseline
+from atdp_cli.reporting.ci.baseline import new_memories, read_baseline
 from atdp_cli.reporting.ci.checks import (
     CheckedModel,
     ResultFile,
@@ -105,7 +105,7 @@ def audit_corpus_command(request: MapRequest, writing: MapOutputOptions, saying:
 
         maps = list(map_models(detector, request, notify))
     if baseline is not None:
-        maps = [replace(each, memory=new_failures(each.memory, baseline)) for each in maps]
+        maps = [replace(each, memory=new_memories(each.memory, baseline)) for each in maps]
     checked = write_map_files(writing, maps, request.data)
     tell_github(checked, memory_summary([each.memory for each in maps]))
     _show(maps, console, as_json=saying.as_json, show_secrets=writing.show_secrets)

@@ -18,14 +18,14 @@ from atdp_cli.detection.review.run import lists_beside
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import ChoiceWarning, Notify, ReviewQueued, ignore
 from atdp_cli.files.atomic_write import real_path
-from atdp_cli.hardening.encode import Encoding, Windows, encode, flag, flag_corpus
+from atdp_cli.hardening.encode import Encoding, Windows, encode, encoding_for, flag, flag_corpus
 from atdp_cli.hardening.measure import Yardstick, make_yardstick, mark_sentence, pick_ranked, without_decoys
 from atdp_cli.hardening.model import LoadedModel, reads_one_text
 from atdp_cli.hardening.plan import Planned
 from atdp_cli.hardening.request import SettledRequest
 from atdp_cli.memorisation.ranks import spread
 from atdp_cli.model.chat import chat_template_for
-from atdp_cli.model.checkpoint import Checkpoint, context_length
+from atdp_cli.model.checkpoint import Checkpoint
 from atdp_cli.model.windows import Window, check_alignment
 from atdp_cli.privacy.rng import KeyStream
 from atdp_cli.replacement.decoys import Choose, integer_draws, uniformly
@@ -134,21 +134,14 @@ def training_records(records: Sequence[T], split: Split) -> tuple[T, ...]:
 
 def _encoding(planned: Planned, checkpoint: Checkpoint) -> Encoding:
     """The encoding of this run's records."""
-    config, request = checkpoint.model.config, planned.request
+    request = planned.request
     chat = chat_template_for(planned.split, checkpoint.tokenizer, request.chat_template)
-    if chat is not None and config.is_encoder_decoder:
+    if chat is not None and not reads_one_text(checkpoint):
         raise UsageError(
             "Conversations are learnt by decoders, and the model is an encoder-decoder one.",
             "Give fields of text by run.source-field and --text-field.",
         )
-    return Encoding(
-        tokenizer=checkpoint.tokenizer,
-        context=context_length(checkpoint.model),
-        windows=request.max_windows,
-        start=config.decoder_start_token_id if config.is_encoder_decoder else None,
-        chat=chat,
-        loss_on=request.loss_on or "assistant",
-    )
+    return encoding_for(checkpoint, chat, windows=request.max_windows, loss_on=request.loss_on or "assistant")
 
 
 def _check_decoys(records: Sequence[FlaggedRecord]) -> None:

@@ -26,6 +26,7 @@ from atdp_cli.model.chat import (
     in_rendered,
     render_record,
 )
+from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.windows import Marks, Window, encode_pair, encode_rendered, encode_windows
 from atdp_cli.replacement.decoys import Choose
 from atdp_cli.replacement.draw import decoy_record
@@ -57,6 +58,21 @@ class Encoding:
     start: int | None = None
     chat: ChatTemplate | None = None
     loss_on: LossOn = "assistant"
+
+
+def encoding_for(
+    checkpoint: Checkpoint, chat: ChatTemplate | None, *, windows: int, loss_on: LossOn = "assistant"
+) -> Encoding:
+    """The encoding of records for a model."""
+    config = checkpoint.model.config
+    return Encoding(
+        tokenizer=checkpoint.tokenizer,
+        context=context_length(checkpoint.model),
+        windows=windows,
+        start=config.decoder_start_token_id if config.is_encoder_decoder else None,
+        chat=chat,
+        loss_on=loss_on,
+    )
 
 
 def flag_corpus(split: Split, request: SettledRequest, pipeline: Any, notify: Notify) -> tuple[FlaggedRecord, ...]:

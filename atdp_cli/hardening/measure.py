@@ -20,7 +20,7 @@ from atdp_cli.detection.detector import Detector
 from atdp_cli.detection.scan import load_pipeline
 from atdp_cli.errors import AtdpError, InputError
 from atdp_cli.files.documents import copy_fields
-from atdp_cli.hardening.encode import Encoding, Windows, encode, flag
+from atdp_cli.hardening.encode import Encoding, Windows, encode, encoding_for, flag
 from atdp_cli.memorisation.ranks import (
     FlaggedValue,
     TokenisedValue,
@@ -32,7 +32,7 @@ from atdp_cli.memorisation.ranks import (
 )
 from atdp_cli.memorisation.results import ComparedRanks
 from atdp_cli.model.chat import as_read, load_chat_template
-from atdp_cli.model.checkpoint import Checkpoint, context_length, load_checkpoint
+from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
 from atdp_cli.model.forward import pad
 from atdp_cli.model.perplexity import RepeatedValues, perplexity, repeated_values, token_losses
 from atdp_cli.model.windows import Window
@@ -225,14 +225,8 @@ def compare(
     entries: list[UsefulnessEntry] = []
     for folder in models:
         checkpoint = load_checkpoint(Path(folder), device, audited=True)
-        config = checkpoint.model.config
-        encoding = Encoding(
-            tokenizer=checkpoint.tokenizer,
-            context=context_length(checkpoint.model),
-            windows=MOST_WINDOWS,
-            start=config.decoder_start_token_id if config.is_encoder_decoder else None,
-            chat=load_chat_template(checkpoint.tokenizer, None) if talks else None,
-        )
+        chat = load_chat_template(checkpoint.tokenizer, None) if talks else None
+        encoding = encoding_for(checkpoint, chat, windows=MOST_WINDOWS)
         entries += measure(checkpoint, make_yardstick(flagged, encoding, None)).usefulness(str(folder))
     return tuple(entries)
 
@@ -263,8 +257,7 @@ def mark_sentence(text: str, detector: Detector, checkpoint: Checkpoint, pipelin
         label_filter=detector.label_filter,
     )
     flagged = flag(detections, None, detector.tier)
-    encoding = Encoding(tokenizer=checkpoint.tokenizer, context=context_length(checkpoint.model), windows=1)
-    [windows] = encode(flagged, TextVariant.RAW, encoding)
+    [windows] = encode(flagged, TextVariant.RAW, encoding_for(checkpoint, None, windows=1))
     return windows
 
 

@@ -19,10 +19,6 @@ Show = Callable[[HardenPlan], object]
 """Receives the plan; what it returns is not used."""
 
 
-def _unseen(plan: HardenPlan) -> None:
-    """Shows nothing."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Caller:
     """The inputs that a surrounding program adds to a run.
@@ -40,8 +36,8 @@ class Caller:
     command: tuple[str, ...] = ()
     command_without_paths: tuple[str, ...] = ()
     stop_signal: Callable[[], AbstractContextManager[Callable[[], bool]]] = lambda: nullcontext(lambda: False)
-    planned: Show = _unseen
-    measured: Show = _unseen
+    planned: Show = lambda _: None
+    measured: Show = lambda _: None
 
 
 LIBRARY = Caller()

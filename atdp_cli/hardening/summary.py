@@ -210,18 +210,14 @@ def stage_entry(plan: StagePlan) -> StageEntry:
     stage, mechanism = plan.stage, plan.stage.mechanism
     if not plan.steps:
         return StageEntry(name=stage.name, mechanism="none", objective=stage.objective.describe())
-    return StageEntry(
-        name=stage.name,
+    return copy_fields(
+        StageEntry,
+        plan,
+        stage,
         text=stage.text.value if reads_records(stage) else None,
         objective=stage.objective.describe(),
         mechanism="plain" if isinstance(mechanism, NonPrivate) else "dp-sgd" if reads_records(stage) else "noise",
-        epochs=stage.epochs,
-        steps=plan.steps,
-        batch=plan.batch,
-        sampling_rate=plan.sampling_rate,
         clip_norm=mechanism.clip_norm if isinstance(mechanism, DPSGD) else None,
-        noise_multipliers=plan.noise_multipliers,
-        release_noise_multiplier=stage.release_noise_multiplier,
         optimizer=describe_optimizer(stage),
     )
 

@@ -8,7 +8,7 @@ were collected. Each level holds only as well as those below it. Where nothing w
 from atdp_cli.privacy.wording import SCOPES, epsilon_delta
 from atdp_cli.reporting.audit_entry import own_audit
 from atdp_cli.reporting.document import AnnexRow, AnnexStatus, PrivateReport, PublicReport
-from atdp_cli.reporting.stage_facts import releasing, stated_guarantees
+from atdp_cli.reporting.stage_facts import engine_used, noise_used, releasing, stated_guarantees
 from atdp_cli.reporting.wording import owner_verdict, release_verdict
 
 ACCESS = (
@@ -42,15 +42,7 @@ COLLECTION = "How the records were collected, and who has seen them since, lies 
 
 def with_verdict(report: PublicReport) -> PublicReport:
     """The report with its verdict and its annex, by its other parts."""
-    verdict = release_verdict(
-        report.guarantees,
-        report.audits,
-        unit=report.unit,
-        insecure_seed=report.insecure_seed,
-        records=report.records,
-        ten=report.ten_records,
-    )
-    return report.model_copy(update={"release": verdict, "annex": annex_rows(report)})
+    return report.model_copy(update={"release": release_verdict(report), "annex": annex_rows(report)})
 
 
 def with_public(private: PrivateReport, public: PublicReport) -> PrivateReport:
@@ -104,14 +96,14 @@ def _unit(report: PublicReport) -> str:
 def _algorithms(report: PublicReport) -> AnnexRow:
     """What the guarantees rest on, and whether the run was compared with its ledger."""
     lines = []
-    if report.engine is not None:
-        lines.append(f"Gradients clipped record by record by the engine {report.engine}, which {report.engine_check}.")
+    if engine := engine_used(report):
+        lines.append(f"Gradients clipped record by record by the engine {engine}, which {report.engine_check}.")
     if released := releasing(report.stages):
         lines.append(f"One release with noise before stage {', '.join(released)}.")
     if report.sampling is not None:
         lines.append(f"Sampling: {report.sampling.run}")
-    if report.noise_source is not None:
-        lines.append(f"Noise: {report.noise_source}.")
+    if noise := noise_used(report):
+        lines.append(f"Noise: {noise}.")
     if not lines:
         return _undermining("Algorithms", "does not apply", "No ε of this run rests on noise.")
     if report.verified is None:

@@ -34,6 +34,16 @@ def _began(stage: StageEntry) -> bool:
     return stage.ended_after != 0
 
 
+def engine_used(report: PublicReport) -> str | None:
+    """The clipping engine; None where nothing was clipped."""
+    return report.engine if clipped(report.stages) else None
+
+
+def noise_used(report: PublicReport) -> str | None:
+    """Where the noise came from; None where there was none."""
+    return report.noise_source if had_noise(report.stages) else None
+
+
 def draws_accounted(report: PublicReport) -> bool:
     """Whether ε rests on records that were drawn in secret, by this run or by one whose ledger is composed in."""
     return report.sampling is not None or report.inherited_ledger or bool(report.references)

@@ -64,7 +64,7 @@ class Mismatch:
     """
 
     file: str
-    path: str
+    path: str = ""
     problem: str
 
 
@@ -105,7 +105,7 @@ def _seal_differences(folder: Path) -> Iterator[Mismatch]:
     try:
         verified_ledger(folder)
     except InputError as error:
-        yield Mismatch(file=LEDGER_FILE, path="", problem=error.problem.rstrip("."))
+        yield Mismatch(file=LEDGER_FILE, problem=error.problem.rstrip("."))
 
 
 def _ledger_differences(folder: Path, public: PublicReport) -> Iterator[Mismatch]:
@@ -166,11 +166,11 @@ def _file_differences(folder: Path, report: Report, *, card: bool) -> Iterator[M
         try:
             present = read_whole(folder / name)
         except OSError as error:
-            yield Mismatch(file=name, path="", problem=f"cannot be read ({error.strerror})")
+            yield Mismatch(file=name, problem=f"cannot be read ({error.strerror})")
             continue
         if present != text.encode():
             line = _alike(present.split(b"\n"), text.encode().split(b"\n")) + 1
-            yield Mismatch(file=name, path="", problem=f"line {line} is not what {REPORT_FILE} gives")
+            yield Mismatch(file=name, problem=f"line {line} is not what {REPORT_FILE} gives")
 
 
 def _alike(left: Sequence[object], right: Sequence[object]) -> int:
@@ -184,7 +184,7 @@ def _private_differences(folder: Path, public: PublicReport) -> Iterator[Mismatc
         return
     private = read_report(folder)
     if isinstance(private, PublicReport):
-        yield Mismatch(file=f"{folder.name}/{REPORT_FILE}", path="", problem="has no private figures")
+        yield Mismatch(file=f"{folder.name}/{REPORT_FILE}", problem="has no private figures")
         return
     if private.public != public:
         yield Mismatch(file=f"{folder.name}/{REPORT_FILE}", path="public", problem="is another report than OUT has")
@@ -193,7 +193,7 @@ def _private_differences(folder: Path, public: PublicReport) -> Iterator[Mismatc
             file=f"{folder.name}/{REPORT_FILE}", path="release", problem="is not what its other figures give"
         )
     for difference in _file_differences(folder, private, card=False):
-        yield Mismatch(file=f"{folder.name}/{difference.file}", path="", problem=difference.problem)
+        yield Mismatch(file=f"{folder.name}/{difference.file}", problem=difference.problem)
 
 
 def _stated(path: str, problem: str) -> Mismatch:

@@ -94,49 +94,35 @@ def model_title(report: PublicReport) -> str:
     return f"{report.card.base_model[0]}, {made}" if report.card.base_model else f"A language model {made}"
 
 
-def release_verdict(
-    guarantees: Sequence[GuaranteeEntry],
-    audits: Sequence[AuditEntry],
-    *,
-    unit: str,
-    insecure_seed: bool,
-    records: int,
-    ten: float | None,
-) -> ReleaseVerdict:
-    """The verdict on a model.
+def release_verdict(report: PublicReport) -> ReleaseVerdict:
+    """The verdict on a model, by its guarantees and audits.
 
     A failed audit of it rules out a release, whatever ε is; of several the worst counts. A passed one does not make up
     for an ε that is infinite or above `most_epsilon`: it shows what was not found. Without one that passed, calibrated,
     no model is releasable.
-
-    Args:
-        insecure_seed: Whether the noise came from a seed, so that no ε holds.
-        records: N.
-        ten: ε for ten records together, as `PublicReport.ten_records` has it.
     """
-    audit = own_audit(audits)
-    by_scope = {guarantee.scope: guarantee for guarantee in guarantees}
+    audit = own_audit(report.audits)
+    by_scope = {guarantee.scope: guarantee for guarantee in report.guarantees}
     whole, selective = by_scope["end_to_end"], by_scope.get("selective")
-    if insecure_seed:
+    if report.insecure_seed:
         return _no(f"{SEEDED_NOISE.capitalize()}, so no ε holds.")
     if audit is not None and audit.verdict == "FAIL":
         return _no("The audit of this model failed, and no ε makes up for that.")
     if whole.epsilon is None:
         return _audited_verdict("end_to_end", NOTHING_READ, audit)
-    most = most_epsilon(unit)
+    most = most_epsilon(report.unit)
     held = whole if selective is None or whole.epsilon <= most or selective.epsilon is None else selective
     if math.isinf(held.epsilon or 0):
         failing = (
             ", and the passed audit does not make up for that" if audit is not None and audit.verdict == "PASS" else ""
         )
         return _no(f"No finite ε holds, neither end to end nor for what the detector flagged{failing}.")
-    return _of_finite(held, unit=unit, records=records, ten=ten, audit=audit)
+    return _of_finite(held, report, audit)
 
 
-def _of_finite(
-    held: GuaranteeEntry, *, unit: str, records: int, ten: float | None, audit: AuditEntry | None
-) -> ReleaseVerdict:
+def _of_finite(held: GuaranteeEntry, report: PublicReport, audit: AuditEntry | None) -> ReleaseVerdict:
     """The verdict where a guarantee has a finite ε."""
+    unit, records, ten = report.unit, report.records, report.ten_records
     most = most_epsilon(unit)
     together = "" if ten is None else f", and whoever has ten {unit}s at ε = {rounded_up(ten)}"
     protected = f"{_protected(held, unit)} is protected at {epsilon_delta(held.epsilon, held.delta)}{together}"

@@ -41,7 +41,7 @@ def test_fisher_of_one_is_its_own_and_of_many_does_not_overflow() -> None:
 
 
 def test_power_without_memory_is_the_size() -> None:
-    by_chance = power([10**6] * 10, 0.005, mean_exposure=1 / np.log(2))
+    by_chance = power((10**6,) * 10, 0.005, mean_exposure=1 / np.log(2))
     assert 0.005 < by_chance < 0.01
 
 
@@ -56,9 +56,9 @@ def test_power_without_memory_is_the_size() -> None:
     ],
 )
 def test_ten_canaries_are_just_enough(count: int, level: float, least: float, most: float) -> None:
-    actual = power([10**6] * count, level)
+    actual = power((10**6,) * count, level)
     assert least <= actual <= most
-    assert actual == power([10**6] * count, level), "a verdict never depends on the day"
+    assert actual == power((10**6,) * count, level), "a verdict never depends on the day"
 
 
 def test_power_of_one_canary_in_closed_form() -> None:
@@ -66,23 +66,23 @@ def test_power_of_one_canary_in_closed_form() -> None:
     level, exponent = 0.05, 1 / (5 * log(2))
     tail = level / 2
     expected = tail**exponent + 1 - (1 - tail) ** exponent
-    assert power([10**6], level) == pytest.approx(expected, abs=0.006)
+    assert power((10**6,), level) == pytest.approx(expected, abs=0.006)
 
 
 def test_small_strata_cost_power() -> None:
-    assert power([100] * 10, 0.005) < power([10**6] * 10, 0.005)
-    assert power([1] * 10, 0.005) == 0.0
+    assert power((100,) * 10, 0.005) < power((10**6,) * 10, 0.005)
+    assert power((1,) * 10, 0.005) == 0.0
 
 
 def test_many_canaries_take_no_longer() -> None:
-    assert power([10**6] * 3000, 0.005) == 1.0
+    assert power((10**6,) * 3000, 0.005) == 1.0
 
 
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("count", [5, 10, 30, 100])
 def test_a_pass_states_the_smallest_mean_that_is_found_so_often(count: int) -> None:
     """Rounded up to a tenth of a bit; the draws have a standard error of 0.004 at most, those of `power` of 0.002."""
-    sizes, level = [10**6] * count, 0.005
+    sizes, level = (10**6,) * count, 0.005
     actual = least_detectable(sizes, level, least_power=0.8)
     assert actual is not None
     assert power(sizes, level, mean_exposure=actual) > 0.8 - 0.013
@@ -90,8 +90,8 @@ def test_a_pass_states_the_smallest_mean_that_is_found_so_often(count: int) -> N
 
 
 def test_what_is_never_found_so_often_has_no_smallest_mean() -> None:
-    assert least_detectable([10**6], 0.005, least_power=0.8) is None
-    assert least_detectable([1] * 10, 0.005, least_power=0.8) is None
+    assert least_detectable((10**6,), 0.005, least_power=0.8) is None
+    assert least_detectable((1,) * 10, 0.005, least_power=0.8) is None
 
 
 MOST = 20.0

@@ -93,7 +93,7 @@ def test_the_levels_of_all_that_can_fail_a_model_sum_to_alpha(alpha: float, able
 @pytest.mark.parametrize("canaries", [10, MANY, 100])
 def test_the_tests_keep_the_power_that_a_pass_needs(canaries: int, attacks: int) -> None:
     levels = split_alpha(0.01, scores=2, bounds=3, canaries=canaries, attacks=attacks)
-    assert power([10_000] * canaries, levels.test, mean_exposure=MEMORISED_BITS) >= MIN_POWER
+    assert power((10_000,) * canaries, levels.test, mean_exposure=MEMORISED_BITS) >= MIN_POWER
 
 
 def planned(claimed: float | None, *, canaries: int = 40, limit: float | None = None) -> GamePlan:

@@ -35,5 +35,5 @@ def test_what_a_large_template_can_show_is_told() -> None:
     from atdp_cli.audit.hypothesis_tests import least_detectable, power
 
     pool = parse_template("{letters:64}{letters:64}{letters:64}").pool
-    assert least_detectable([pool] * 4, 0.005, least_power=0.8)
-    assert power([pool] * 4, 0.005, mean_exposure=5.0) > 0
+    assert least_detectable((pool,) * 4, 0.005, least_power=0.8)
+    assert power((pool,) * 4, 0.005, mean_exposure=5.0) > 0

@@ -51,7 +51,7 @@ def test_a_pass_says_what_it_would_have_found_and_what_it_leaves_possible() -> N
     detectable, limit = actual.combined.detectable, actual.combined.mean_limit
     assert detectable is not None
     assert limit is not None
-    assert power([POOL] * 10, 0.005, mean_exposure=detectable) == pytest.approx(0.8, abs=0.02)
+    assert power((POOL,) * 10, 0.005, mean_exposure=detectable) == pytest.approx(0.8, abs=0.02)
     assert (actual.combined.mean_exposure or 0) < limit < np.log2(POOL)
     assert f"a mean exposure of {detectable:.1f} bits with probability 0.8" in actual.reasons[1]
     assert f"at most {np.ceil(10 * limit) / 10:.1f} bits, if one is remembered independently" in actual.reasons[1]

@@ -15,7 +15,7 @@ from atdp_cli.privacy.wording import advice, guarantee_sentences, protection
 from atdp_cli.reporting.entries import guarantee_entries
 from atdp_cli.reporting.wording import release_verdict
 from tests.privacy.relations import noisy, plain, uniform, votes
-from tests.reporting.documents import ledger
+from tests.reporting.documents import ledger, public
 
 WHO: dict[str, dict[str, Any]] = {
     "--allow": {"human": ("allow",)},
@@ -69,10 +69,8 @@ def test_nothing_is_guaranteed_where_anyone_had_a_say(who: str, kind: str) -> No
         said = " ".join(guarantee_sentences(each, supported))
         assert f"depends on {who}" in said
         assert any("Nor does it count" in text and who in text for text in increment.assumptions)
-        verdict = release_verdict(
-            guarantee_entries(supported), (), unit=each.unit, insecure_seed=False, records=1000, ten=None
-        )
-        assert verdict.verdict == "not-releasable"
+        stated = {"guarantees": guarantee_entries(supported), "audits": (), "unit": each.unit}
+        assert release_verdict(public().model_copy(update=stated)).verdict == "not-releasable"
         assert protection(each, supported)[0].startswith("No line of the corpus has a guarantee")
         with pytest.raises(BudgetError, match="No guarantee has a finite"):
             check_limit(each, supported, 1e6, accept_declared=True)

@@ -6,7 +6,7 @@ import pytest
 
 from atdp_cli.errors import InputError
 from atdp_cli.memorisation.results import MemoryMap
-from atdp_cli.reporting.ci.baseline import make_baseline, new_failures, read_baseline
+from atdp_cli.reporting.ci.baseline import make_baseline, new_memories, read_baseline
 from atdp_cli.reporting.ci.checks import Outcome, checked
 from atdp_cli.reporting.ci.formats import annotations, memory_summary
 from tests.reporting.test_memory_page import PLACES, memory, place
@@ -15,7 +15,7 @@ FAILED = memory(*PLACES)
 
 
 def judged(found: MemoryMap, *recorded: MemoryMap) -> MemoryMap:
-    return new_failures(found, make_baseline(recorded))
+    return new_memories(found, make_baseline(recorded))
 
 
 @pytest.mark.parametrize(

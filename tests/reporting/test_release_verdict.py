@@ -30,14 +30,7 @@ FAILED, UNSURE, PASSED = ((audit(verdict=verdict),) for verdict in ("FAIL", "INC
 
 def judged(found: Ledger, *audits: AuditEntry) -> ReleaseVerdict:
     fields = fields_from_ledger(found, guarantees(found), ())
-    return release_verdict(
-        fields["guarantees"],
-        audits,
-        unit=found.unit,
-        insecure_seed=found.insecure_seed,
-        records=found.records,
-        ten=fields["ten_records"],
-    )
+    return release_verdict(public().model_copy(update=fields | {"audits": audits, "records": found.records}))
 
 
 @pytest.mark.parametrize(
@@ -177,7 +170,8 @@ def test_noise_added_alone_never_makes_a_model_releasable(
     whole: object, selective: object, audits: tuple[AuditEntry, ...], unit: str
 ) -> None:
     entries = (entry("end_to_end", whole), entry("selective", selective), entry("increment", 0.1))
-    made = release_verdict(entries, audits, unit=unit, insecure_seed=False, records=1000, ten=None)
+    said = {"guarantees": entries, "audits": audits, "unit": unit, "records": 1000, "ten_records": None}
+    made = release_verdict(public().model_copy(update=said))
     most = 3 if unit in ("line", "paragraph", "document") else WEAK
     holds = [isinstance(epsilon, float) and epsilon <= most for epsilon in (selective, whole)]
     best = 2 if whole is None or holds[1] else 1 if holds[0] else 0

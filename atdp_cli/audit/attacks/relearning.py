@@ -1,7 +1,7 @@
 """Relearning: does a suppressed secret come back when the model is fine-tuned further on other text?"""
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -10,10 +10,6 @@ import torch
 from torch.nn import functional as F
 from transformers import PreTrainedModel
 
-from atdp_cli.audit.canary import Target
-from atdp_cli.audit.exposure import Rank, Scores
-from atdp_cli.audit.rank import Pool, all_scores, rank_targets
-from atdp_cli.audit.results import Audit, Relearning
 from atdp_cli.corpus.record import read_records
 from atdp_cli.errors import InputError, RunError, UsageError
 from atdp_cli.events import Notify, StepDone, ignore
@@ -25,43 +21,12 @@ MAX_RECORDS = 10_000
 """The most records that are read of the other text."""
 
 
-def relearn(
-    checkpoint: Checkpoint,
-    other_text: Path,
-    pool: Pool,
-    targets: Sequence[Target],
-    reference: Scores | None,
-    *,
-    steps: int,
-    judge: Callable[[Sequence[Rank], Sequence[Rank] | None], Audit],
-    name: str,
-    notify: Notify,
-) -> Relearning:
-    """Audit a copy that was fine-tuned on other text.
-
-    Args:
-        reference: The reference's score of every candidate, if there is one.
-        judge: The audit by the ranks under log p and under the ratio.
+def read_windows(path: Path, checkpoint: Checkpoint) -> tuple[Window, ...]:
+    """The first records of a text as windows, one each.
 
     Raises:
-        InputError: The text cannot be read, or has no token to predict.
+        InputError: It cannot be read, or has no token to predict.
     """
-    tuned = fine_tune_copy(checkpoint.model, _windows(other_text, checkpoint), steps=steps, name=name, notify=notify)
-    scores = all_scores(tuned, pool, name, notify)
-    plain = rank_targets(scores, pool, targets)
-    ratio = rank_targets(scores - reference, pool, targets) if reference is not None else None
-    audit = judge(plain, ratio)
-    return Relearning(
-        steps=steps,
-        verdict=audit.verdict,
-        exposures=tuple(rank.exposure for rank in plain),
-        exposures_ratio=None if ratio is None else tuple(rank.exposure for rank in ratio),
-        combined=audit.combined,
-    )
-
-
-def _windows(path: Path, checkpoint: Checkpoint) -> tuple[Window, ...]:
-    """The first records of a text as windows, one each."""
     windows: list[Window] = []
     context = context_length(checkpoint.model)
     for index, record in enumerate(islice(read_records(path), MAX_RECORDS)):

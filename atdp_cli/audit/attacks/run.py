@@ -11,14 +11,15 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, hypergeom, rankdata
+from transformers import PreTrainedModel
 
 from atdp_cli.audit.attacks.extraction import extract
 from atdp_cli.audit.attacks.membership import RecordScores, canary_records, infer_membership
-from atdp_cli.audit.attacks.relearning import relearn
+from atdp_cli.audit.attacks.relearning import fine_tune_copy, read_windows
 from atdp_cli.audit.exposure import Scores
 from atdp_cli.audit.hypothesis_tests import fisher
 from atdp_cli.audit.pool import Candidates
-from atdp_cli.audit.rank import Pool, pool_position
+from atdp_cli.audit.rank import Pool, all_scores, pool_position, rank_targets
 from atdp_cli.audit.request import AuditRequest, CanaryTargets
 from atdp_cli.audit.results import (
     DISCOVERABLE_QUERIES,
@@ -235,21 +236,31 @@ def with_attacks(audit: Audit, attacked: Attacked, request: AuditRequest, notify
         membership = infer_membership(records, _planted(attacked), reference=attacked.reference_records)
         audit = audit.model_copy(update={"membership": membership})
     if "relearning" in chosen and request.other_text is not None:
-        copy = relearn(
-            checkpoint,
-            request.other_text,
-            attacked.pool,
-            targets,
-            attacked.reference,
-            steps=request.relearning_steps,
-            judge=attacked.judge,
-            name=attacked.name,
-            notify=notify,
+        windows = read_windows(request.other_text, checkpoint)
+        copy = fine_tune_copy(
+            checkpoint.model, windows, steps=request.relearning_steps, name=attacked.name, notify=notify
         )
-        audit = audit.model_copy(update={"relearning": copy})
+        relearning = _audit_copy(copy, attacked, request.relearning_steps, notify)
+        audit = audit.model_copy(update={"relearning": relearning})
     gates = (*audit.gates, *sorted(attacked.gates))
     audit = audit.model_copy(update={"gates": gates, "attack_tests": tuple(_tests(audit, attacked, records))})
     return with_attack_tests(audit, required=request.fail_on is not None)
+
+
+def _audit_copy(tuned: PreTrainedModel, attacked: Attacked, steps: int, notify: Notify) -> Relearning:
+    """The audit of a copy that was fine-tuned on other text, in so many steps."""
+    pool, targets = attacked.pool, attacked.canaries.targets
+    scores = all_scores(tuned, pool, attacked.name, notify)
+    plain = rank_targets(scores, pool, targets)
+    ratio = None if attacked.reference is None else rank_targets(scores - attacked.reference, pool, targets)
+    audit = attacked.judge(plain, ratio)
+    return Relearning(
+        steps=steps,
+        verdict=audit.verdict,
+        exposures=tuple(rank.exposure for rank in plain),
+        exposures_ratio=None if ratio is None else tuple(rank.exposure for rank in ratio),
+        combined=audit.combined,
+    )
 
 
 def _tests(audit: Audit, attacked: Attacked, records: RecordScores | None) -> Iterator[AttackTest]:

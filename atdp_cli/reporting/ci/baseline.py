@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, overload
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
-from atdp_cli.audit.results import AnyAudit, Audit, BaselineComparison, BaselineState, Conclusion, Verdict
+from atdp_cli.audit.results import AnyAudit, Audit, AuditPart, BaselineComparison, BaselineState, Conclusion, Verdict
 from atdp_cli.files.documents import copy_fields, read_document
 from atdp_cli.memorisation.results import MapVerdict, MemoryMap
 from atdp_cli.reporting.ci.checks import fail_together, failing_attacks, failing_bound, fails_alone
@@ -15,11 +13,7 @@ TOLERANCE_BITS = 1.0
 """How far an exposure, or a bound on ε, that failed already may rise before it counts as worse."""
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class RecordedCanary(_Record):
+class RecordedCanary(AuditPart):
     """One canary, by its place in the manifest."""
 
     repeats: int
@@ -29,7 +23,7 @@ class RecordedCanary(_Record):
     failing: bool
 
 
-class RecordedAudit(_Record):
+class RecordedAudit(AuditPart):
     """The audit of one model's canaries.
 
     Attributes:
@@ -47,7 +41,7 @@ class RecordedAudit(_Record):
     attacks: tuple[str, ...] = ()
 
 
-class RecordedMap(_Record):
+class RecordedMap(AuditPart):
     """One model's map.
 
     Attributes:
@@ -63,7 +57,7 @@ class RecordedMap(_Record):
     greedy: int
 
 
-class Baseline(_Record):
+class Baseline(AuditPart):
     """The models by their paths as given on the command line. Holds neither secret, text nor place."""
 
     schema_version: Literal[1]
@@ -90,26 +84,15 @@ def read_baseline(path: Path) -> Baseline:
     return read_document(path, Baseline, name="The baseline", remedy=remedy)
 
 
-@overload
-def new_failures(result: AnyAudit, baseline: Baseline) -> AnyAudit: ...
+def new_failures(result: AnyAudit, baseline: Baseline) -> AnyAudit:
+    """The audit judged against the recorded state: `gate` is PASS where it fails no worse than recorded.
 
-
-@overload
-def new_failures(result: MemoryMap, baseline: Baseline) -> MemoryMap: ...
-
-
-def new_failures(result: AnyAudit | MemoryMap, baseline: Baseline) -> AnyAudit | MemoryMap:
-    """The result judged against the recorded state: `gate` is PASS where it fails no worse than recorded.
-
-    A failure is no worse if the model is recorded as failing, and: of canaries, there are as many of the same repeats
-    and pool, and whatever fails now (a canary; all together; a bound on ε; an attack) failed then, with an exposure (by
-    either score; the mean for all together), or a bound, that has risen by no more than `TOLERANCE_BITS`; of a map, as
-    many groups of records were tested and held out, no more are memorised, and greedy decoding says no more texts.
-    Nothing but FAIL is changed.
+    A failure is no worse if the model is recorded as failing, there are as many canaries of the same repeats and pool,
+    and whatever fails now (a canary; all together; a bound on ε; an attack) failed then, with an exposure (by either
+    score; the mean for all together), or a bound, that has risen by no more than `TOLERANCE_BITS`. Nothing but FAIL is
+    changed.
     """
     recorded = baseline.models.get(_name(result))
-    if isinstance(result, MemoryMap):
-        return result.model_copy(update={"baseline": _compare_map(result, recorded)})
     if result.verdict is not Verdict.FAIL:
         return result.model_copy(update={"baseline": BaselineComparison(state="not-needed")})
     comparison = _compare(result, recorded)
@@ -117,13 +100,19 @@ def new_failures(result: AnyAudit | MemoryMap, baseline: Baseline) -> AnyAudit |
     return result.model_copy(update={"gate": gate, "baseline": comparison})
 
 
-def _compare_map(found: MemoryMap, recorded: RecordedAudit | RecordedMap | None) -> BaselineState:
-    if found.verdict != "FAIL":
-        return "not-needed"
-    if not isinstance(recorded, RecordedMap) or (recorded.tested, recorded.held_out) != (found.tested, found.held_out):
-        return "unrecorded"
-    known = recorded.verdict == "FAIL" and found.memorised <= recorded.memorised and found.greedy <= recorded.greedy
-    return "known" if known else "worse"
+def new_memories(found: MemoryMap, baseline: Baseline) -> MemoryMap:
+    """The map judged against the recorded state: `gate` is PASS where it fails no worse than recorded.
+
+    It is no worse if the model is recorded as failing, as many groups of records were tested and held out, no more are
+    memorised, and greedy decoding says no more texts.
+    """
+    recorded, state = baseline.models.get(_name(found)), "not-needed"
+    if found.verdict == "FAIL":
+        state = "unrecorded"
+        if isinstance(recorded, RecordedMap) and (recorded.tested, recorded.held_out) == (found.tested, found.held_out):
+            fewer = found.memorised <= recorded.memorised and found.greedy <= recorded.greedy
+            state = "known" if recorded.verdict == "FAIL" and fewer else "worse"
+    return found.model_copy(update={"baseline": state})
 
 
 def _compare(audit: Audit, recorded: RecordedAudit | RecordedMap | None) -> BaselineComparison:
