@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
+from itertools import accumulate, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -133,17 +133,20 @@ def places(label: str, surface: str) -> Iterator[tuple[DecoySlot, str]]:
     """The places of a flagged text's shape, each with what stands there."""
     lists = WORDS.get(label)
     profile = _profile(surface, possessives=lists is not None and label != "EMAIL")
-    rules, kept = plausible.rules(label, profile), kept_words(label)
-    words, digits, all_digits, done = 0, 0, profile.count("0"), 0
     parts = _CHARACTERS if lists is None else _EMAIL_PARTS if label == "EMAIL" else _PARTS
-    for match in parts.finditer(profile):
+    matches = list(parts.finditer(profile))
+    likes = [_like(match.group()) for match in matches]
+    ends = dict(zip(accumulate(map(len, likes)), [match.end() for match in matches], strict=True))
+    rules, kept = plausible.rules(label, "".join(likes)), kept_words(label)
+    words, digits, all_digits, done = 0, 0, profile.count("0"), 0
+    for match, end, like in zip(matches, ends, likes, strict=True):
         part, stands = match.group(), surface[match.start() : match.end()]
-        rule = rules.get(match.start())
-        if match.start() < done:
+        rule = rules.get(end - len(like))
+        if end <= done:
             digits += part == "0"
-        elif rule is not None and rule.end >= match.end():
+        elif rule is not None and rule.end >= end and stands.casefold() not in kept:
             done = rule.end
-            yield _ruled(label, rule.choices, digits, all_digits), surface[match.start() : done]
+            yield _ruled(label, rule.choices, digits, all_digits), surface[match.start() : ends[done]]
             digits, words = digits + (part == "0"), words + (part[0] in "Aa")
         elif match.groupdict().get("domain"):
             yield DecoySlot(DOMAINS, len(DOMAINS)), stands
@@ -158,10 +161,21 @@ def places(label: str, surface: str) -> Iterator[tuple[DecoySlot, str]]:
             if part == "a":
                 yield _single(part), stands
             else:
-                short = len(part) <= MAX_CAPITALS and set(part) == {"A"}
-                place = _capitals(len(part)) if short else _words(lists[words > 0], _case(part))
+                place = _capitals(len(part)) if _is_short(part) else _words(lists[words > 0], _case(part))
                 yield _unfitted(place) if label in UNFITTED else place, stands
             words += 1
+
+
+def _like(part: str) -> str:
+    """A part of a profile as rules read it: words of one case alike, since how long they are is no part of a shape."""
+    if len(part) == 1 or not set(part) <= set("Aa'’") or _is_short(part):
+        return part
+    return {"lower": "aa", "upper": "AAAA", "capitalised": "Aaa"}[_case(part)]
+
+
+def _is_short(part: str) -> bool:
+    """Whether it is so few capitals that their number stays."""
+    return len(part) <= MAX_CAPITALS and set(part) == {"A"}
 
 
 def _profile(surface: str, *, possessives: bool) -> str:

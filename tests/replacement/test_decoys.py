@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from atdp_cli.corpus.spans import MEMORISED, Span, Tier, merge
@@ -137,15 +137,22 @@ def twins(draw: st.DrawFn) -> tuple[str, str, str]:
         word = spelled(draw(st.sampled_from(("lower", "upper", "capitalised"))))
         digits = draw(st.integers(0, 3))
         number = st.text(string.digits, min_size=digits, max_size=digits)
-        between = draw(st.sampled_from((" ", "-", ". ", " & ", ", ", "/")))
-        ours += draw(word) + draw(number) + between
-        theirs += draw(word) + draw(number) + between
+        between = draw(st.sampled_from((" ", "-", ". ", " & ", ", ", "/", "")))
+        first = draw(st.booleans())
+        for value in (word, number) if first else (number, word):
+            ours, theirs = ours + draw(value), theirs + draw(value)
+        ours, theirs = ours + between, theirs + between
     if label == "EMAIL":
         host = st.text("abXY09.-", min_size=1, max_size=12)
         ours, theirs = f"{ours}@{draw(host)}", f"{theirs}@{draw(host)}"
     return label, ours, theirs
 
 
+@example(("TIME", "aa0 aa ", "aa0 aaa "), 1)
+@example(("TIME", "5pm", "5min"), 1)
+@example(("DATE", "5th", "5xyz"), 1)
+@example(("DATE", "Ab 5", "Abcd 5"), 1)
+@example(("DATE", "0aa ", "0a'a "), 1)
 @given(twins(), SEEDS)
 def test_words_of_one_case_have_the_same_decoys(case: tuple[str, str, str], seed: int) -> None:
     label, ours, theirs = case
