@@ -21,7 +21,7 @@ from atdp_cli.audit.manifest import (
     tokens_after,
     write_manifest,
 )
-from atdp_cli.audit.pool import CHEAP_NODES, sampled, trie_levels
+from atdp_cli.audit.pool import sampled
 from atdp_cli.audit.results import MEMORISED_BITS, MIN_POWER
 from atdp_cli.audit.verdict import DEFAULT_LIMITS
 from atdp_cli.corpus.record import read_records
@@ -208,13 +208,15 @@ def reach_of(made: Manifest, tokenizer: Path) -> Reach:
 
 
 def _dear_nodes(made: Manifest, tokenizer: Path) -> int | None:
-    from atdp_cli.model.checkpoint import load_tokenizer  # loads torch
+    from atdp_cli.audit.product_pool import product_pool  # loads torch
+    from atdp_cli.audit.rank import CHEAP_NODES
+    from atdp_cli.model.checkpoint import load_tokenizer
 
     template = made.scored()
     if sampled(template) or template.pool <= CHEAP_NODES:
         return None
-    nodes = sum(trie_levels(made.reader(load_tokenizer(tokenizer)), template) or ())
-    return nodes if nodes > CHEAP_NODES else None
+    product = product_pool(made.reader(load_tokenizer(tokenizer)), template)
+    return None if product is None or sum(product.levels) <= CHEAP_NODES else sum(product.levels)
 
 
 def plant_canaries(

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, islice
-from math import prod
-from operator import mul
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -70,29 +68,6 @@ def tokenise(
 def sampled(template: Template) -> bool:
     """Whether the pool is too large to score every candidate."""
     return template.pool > LARGEST_POOL
-
-
-CHEAP_NODES = 20_000
-"""The most inner nodes of a pool that `auto` does not sample. GPT-2's tokenizer gives six digits 16,857, Llama's
-111,111."""
-
-_LOOKED_AT = 10_000  # candidates by which a product is recognised
-
-
-def trie_levels(tokenizer: "PreTrainedTokenizerFast", template: Template) -> tuple[int, ...] | None:
-    """Inner nodes of a trie of all candidates, by depth: each costs one position of one forward pass.
-
-    None unless the tokenizer gives every character of the slots a token of its own, so that the pool is a product of
-    tokens: then uniform candidates have one length, and as many tokens at their places as make the pool. A merge of two
-    characters would show up in dozens of them, since tokenizers build longer merges from it.
-    """
-    if any(isinstance(slot, Choice) for slot in template.slots):
-        return None
-    drawn = tokenise(tokenizer, template, sample=_LOOKED_AT)
-    sizes = [np.unique(column).size for column in drawn.tails.T]
-    if not drawn.prefix.size or drawn.lengths.min() < len(sizes) or prod(sizes) != template.pool:
-        return None
-    return tuple(accumulate(sizes[:-1], mul, initial=1))
 
 
 def with_records(

@@ -11,7 +11,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from atdp_cli.audit.canary import Target, Template
 from atdp_cli.audit.exposure import Lengths, Rank, Scores, rank_of
 from atdp_cli.audit.hypothesis_tests import SampleRule, TokenLengthGroup
-from atdp_cli.audit.pool import CHEAP_NODES, Candidates, sampled, tokenise, trie_levels, with_records
+from atdp_cli.audit.pool import Candidates, sampled, tokenise, with_records
+from atdp_cli.audit.product_pool import list_candidates, product_pool
 from atdp_cli.audit.trie import Trie, build_trie, score_pool
 from atdp_cli.errors import InputError, RunError
 from atdp_cli.events import Notify, ignore
@@ -86,6 +87,11 @@ def lowest_needed(scores: Scores, lengths: Lengths, longest: int) -> float:
     return float((scores / np.maximum(lengths, 1) * longest).min(initial=np.inf))
 
 
+CHEAP_NODES = 20_000
+"""The most inner nodes of a pool that `auto` does not sample. GPT-2's tokenizer gives six digits 16,857, Llama's
+111,111."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pool:
     """The candidates of a template for one tokenizer.
@@ -123,7 +129,7 @@ def pool_of(
         return previous
     large = sampled(template)
     drawn = None if large or sample is None else _drawn(sample, tokenizer, template)
-    candidates = tokenise(tokenizer, template, sample=drawn, notify=notify)
+    candidates = make_candidates(tokenizer, template, sample=drawn, notify=notify)
     if large or drawn is not None:
         records = [encode_record(tokenizer, template.record(template.secret(target.index))) for target in targets]
         candidates = with_records(candidates, tokenizer, records)
@@ -135,16 +141,30 @@ def pool_of(
     )
 
 
+def make_candidates(
+    tokenizer: PreTrainedTokenizerFast, template: Template, *, sample: int | None, notify: Notify
+) -> Candidates:
+    """Tokenise the candidates, from single tokens where each character of a secret is one.
+
+    Args:
+        sample: How many are drawn; None for all of a pool that can be listed.
+    """
+    product = None if sample is not None or sampled(template) else product_pool(tokenizer, template)
+    if product is not None:
+        return list_candidates(product, template)
+    return tokenise(tokenizer, template, sample=sample, notify=notify)
+
+
 def _drawn(rule: SampleRule, tokenizer: PreTrainedTokenizerFast, template: Template) -> int | None:
     """The sample's size; None for the whole pool: it has no more than twice as many candidates, or is cheap."""
     if 2 * rule.size > template.pool:
         return None
     if not rule.only_where_expensive:
         return rule.size
-    levels = trie_levels(tokenizer, template)
-    if levels is None:
+    product = product_pool(tokenizer, template)
+    if product is None:
         return None
-    whole, sampled_nodes = sum(levels), sum(min(nodes, rule.size) for nodes in levels)
+    whole, sampled_nodes = sum(product.levels), sum(min(nodes, rule.size) for nodes in product.levels)
     return rule.size if whole > CHEAP_NODES and 2 * sampled_nodes <= whole else None
 
 

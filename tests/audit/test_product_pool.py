@@ -1,5 +1,6 @@
-"""Pools as products of tokens: that a product is recognised, and what its trie costs."""
+"""Pools as products of tokens: that a product is recognised, and that it lists what the tokenizer gives."""
 
+import math
 import string
 from typing import Any
 
@@ -10,7 +11,8 @@ from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.audit.canary import Target, parse_template
 from atdp_cli.audit.hypothesis_tests import SampleRule
-from atdp_cli.audit.pool import tokenise, trie_levels
+from atdp_cli.audit.pool import tokenise
+from atdp_cli.audit.product_pool import list_candidates, product_pool
 from atdp_cli.audit.rank import pool_of, sample_length_groups
 from atdp_cli.audit.trie import build_trie
 from atdp_cli.events import ignore
@@ -27,12 +29,36 @@ def by_character() -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", unk_token="<unk>")
 
 
-@pytest.mark.parametrize("text", ["My ID is {digits:3}", "{digits:2}-{letters:1}.", "{hex:1}{digits:2} it is"])
-def test_the_levels_of_a_product_are_the_inner_nodes_of_the_trie(by_character: Any, text: str) -> None:
+@pytest.mark.parametrize("text", ["My ID is {digits:9}", "{hex:4}-{digits:8} it is.", "x{letters:7}"])
+def test_a_product_says_how_every_secret_is_split(by_character: Any, text: str) -> None:
     template = parse_template(text)
-    levels, candidates = trie_levels(by_character, template), tokenise(by_character, template)
-    assert levels is not None
-    assert sum(levels) == build_trie(candidates.tails, candidates.lengths).inner_nodes
+    product = product_pool(by_character, template)
+    assert product is not None
+    dice = np.random.default_rng(1)
+    for _ in range(50):
+        secret = template.secret(int(dice.integers(template.pool)))
+        chosen = [int(step[at]) for step, at in zip(product.steps, product.path(secret), strict=True)]
+        assert [*product.prefix.tolist(), *chosen] == encode_record(by_character, template.record(secret))
+    assert math.prod(step.size for step in product.steps) == template.pool
+
+
+@pytest.mark.parametrize("text", ["My ID is {digits:3}", "{digits:2}-{letters:1}.", "{hex:1}{digits:2} it is"])
+def test_it_lists_the_candidates_that_the_tokenizer_gives(by_character: Any, text: str) -> None:
+    template = parse_template(text)
+    product, expected = product_pool(by_character, template), tokenise(by_character, template)
+    assert product is not None
+    listed = list_candidates(product, template)
+    for part in ("prefix", "tails", "lengths"):
+        assert np.array_equal(getattr(listed, part), getattr(expected, part))
+        assert getattr(listed, part).dtype == getattr(expected, part).dtype
+
+
+@pytest.mark.parametrize("text", ["My ID is {digits:3}", "{digits:2}-{letters:1}.", "{hex:1}{digits:2} it is"])
+def test_its_levels_are_the_inner_nodes_of_the_trie(by_character: Any, text: str) -> None:
+    template = parse_template(text)
+    product, candidates = product_pool(by_character, template), tokenise(by_character, template)
+    assert product is not None
+    assert sum(product.levels) == build_trie(candidates.tails, candidates.lengths).inner_nodes
 
 
 @pytest.mark.one_in(3)
@@ -61,10 +87,10 @@ def test_a_pool_is_sampled_where_that_is_much_cheaper(
 
 
 def test_merges_lost_letters_and_choices_are_no_product(by_character: Any, bpe: Any, characters: Any) -> None:
-    assert trie_levels(bpe, parse_template("My ID is {digits:9}")) is None, "it has tokens of two and three digits"
-    assert trie_levels(characters, parse_template("My {digits:9}")) is None, "it does not know all digits"
+    assert product_pool(bpe, parse_template("My ID is {digits:9}")) is None, "it has tokens of two and three digits"
+    assert product_pool(characters, parse_template("My {digits:9}")) is None, "it does not know all digits"
     names = {"f": ("ann", "bob")}
-    assert trie_levels(by_character, parse_template("{choice:f} {digits:9}", names)) is None
+    assert product_pool(by_character, parse_template("{choice:f} {digits:9}", names)) is None
 
 
 def test_a_merge_of_two_characters_in_the_midst_is_noticed() -> None:
@@ -73,4 +99,4 @@ def test_a_merge_of_two_characters_in_the_midst_is_noticed() -> None:
     tokenizer = Tokenizer(models.BPE({token: number for number, token in enumerate(pieces)}, [("3", "7")]))
     merging = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>")
     assert len(encode_record(merging, "ID 137")) < len(encode_record(merging, "ID 173"))
-    assert trie_levels(merging, parse_template("My ID {digits:9}")) is None
+    assert product_pool(merging, parse_template("My ID {digits:9}")) is None
