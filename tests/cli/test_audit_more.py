@@ -9,6 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from atdp_cli.audit.hypothesis_tests import fisher, holm
+from atdp_cli.cli.app import run
 from tests.cli.badinput.case import line
 from tests.cli.conftest import Atdp, Leaky, make_leaky
 
@@ -23,10 +24,19 @@ ALL = "extraction,membership,relearning"
 def tossed(tmp_path_factory: pytest.TempPathFactory, corpus: Path, checkpoint_folder: Path) -> Leaky:
     """Thirty canaries, planted where a coin said so, in a model that was fine-tuned on them without protection.
 
-    The coins are the system's, so their fall, and by how much the model fails, differ from session to session.
+    The coins are the system's, so their fall, and by how much the model fails, differ from session to session. Of
+    ten thousand secrets two can be equal: such canaries are drawn again, since one left out could be planted then.
     """
-    planting = ["--in-out", "--count", "30", "--template", "My ID is {digits:4}"]
-    return make_leaky(tmp_path_factory.mktemp("tossed"), corpus, checkpoint_folder, *planting)
+    folder = tmp_path_factory.mktemp("tossed")
+    drawn, planting = folder / "drawn.json", ["--in-out", "--count", "30", "--template", "My ID is {digits:4}", "-q"]
+    secrets = list[str]()
+    while len(set(secrets)) < 60:
+        options = ["-o", folder / "drawn.txt", "--manifest", drawn, "--tokenizer", checkpoint_folder, "--force"]
+        assert run([str(part) for part in ["plant-canary", corpus, *options, *planting]]) == 0
+        known = canaries_of(drawn)
+        secrets = [str(canary["secret"]) for canary in known]
+        secrets += [str(canary.get("other") or canary["positions"]) for canary in known]
+    return make_leaky(folder, corpus, checkpoint_folder, "--from", drawn)
 
 
 def canaries_of(manifest: Path) -> list[dict[str, Any]]:
