@@ -94,15 +94,15 @@ MUTATIONS = (
     Mutation(
         name="noise on half of the coordinates",
         file=NOISE,
-        old="torch.split(part.view(-1), block_size(part.device, BLOCK))]",
-        new="torch.split(part.view(-1)[::2], block_size(part.device, BLOCK))]",
+        old="torch.split(part.view(-1), size)",
+        new="torch.split(part.view(-1)[::2], size)",
         said="the number of coordinates with noise was",
     ),
     Mutation(
         name="one noise for all blocks and steps",
         file=NOISE,
-        old="_uniforms(stream, 2 * pairs, device)",
-        new="_uniforms(KeyStream(bytes(32)), 2 * pairs, device)",
+        old="uniforms(stream, 2 * pairs, device)",
+        new="uniforms(KeyStream(bytes(32)), 2 * pairs, device)",
         said="the draws of the noise's stream was 0",
     ),
     Mutation(
