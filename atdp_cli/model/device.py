@@ -43,8 +43,6 @@ def find_device(name: str) -> torch.device:
         return torch.device("cuda" if cuda else "cpu")
     if name == "cuda" and not cuda:
         raise UsageError("torch sees no GPU here.", "Leave --device out.")
-    # Read when a GPU's first matrix product is computed; without it torch refuses to promise the same bits twice.
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     return torch.device(name)
 
 
@@ -54,6 +52,8 @@ def move_model(model: nn.Module, device: torch.device) -> None:
     On a GPU torch computes them in a thread of its own, and warns where the first thing there is a matrix product.
     """
     if device.type == "cuda":
+        # Read at a GPU's first matrix product; without it torch's deterministic operations refuse to run.
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         (2 * torch.ones((), device=device, requires_grad=True)).backward()  # type: ignore[no-untyped-call]
     model.to(device)
 

@@ -81,7 +81,7 @@ def _named(model: PreTrainedModel, batch: Batch) -> dict[str, Any]:
     ids = batch.input_ids.to(device)
     mask = batch.attention_mask
     # Without a mask a model may take a faster path.
-    mask = None if mask is None or (mask.device.type == "cpu" and bool(mask.all())) else mask.to(device)
+    mask = None if mask is None or bool(mask.all()) else mask.to(device)
     named: dict[str, Any] = {"input_ids": ids, "attention_mask": mask}
     if batch.source_ids is not None and batch.source_mask is not None:
         named = {"decoder_input_ids": ids, "decoder_attention_mask": mask}

@@ -1,7 +1,7 @@
 """The report in words for readers who know nothing of differential privacy, and the verdict on a release."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from atdp_cli.audit.resolution import resolution
@@ -142,12 +142,11 @@ def _audited_verdict(
 ) -> ReleaseVerdict:
     """The verdict where a guarantee holds: what it says depends on the audit."""
     passed = audit is not None and audit.calibrated and audit.verdict == "PASS"
-    by_scope: Mapping[str, Literal["releasable", "flagged-values-only"]] = {
-        "end_to_end": "releasable",
-        "selective": "flagged-values-only",
-    }
-    verdict = by_scope[scope] if passed else "not-audited"
-    return ReleaseVerdict(verdict=verdict, reason=f"{protected}; {_audited(audit)}.", scope=scope)
+    reason = f"{protected}; {_audited(audit)}."
+    if not passed:
+        return ReleaseVerdict(verdict="not-audited", reason=reason, scope=scope)
+    whole = scope == "end_to_end"
+    return ReleaseVerdict(verdict="releasable" if whole else "flagged-values-only", reason=reason, scope=scope)
 
 
 def _protected(guarantee: GuaranteeEntry, unit: str) -> str:
