@@ -213,6 +213,12 @@ def test_a_name_of_no_list_that_many_records_share_is_in_decoys_and_the_private_
     assert "Zubrowka" in stage["unlisted_words"]
     assert "Qwyllind" not in stage["unlisted_words"]
     assert "no public list has" in (tmp_path / "out.private" / "privacy_report.html").read_text()
+    said = " ".join(ended.err.split())
+    assert "words of no public list passed the release" in said
+    assert "--privacy-unit FIELD" in said
+    assert "Zubrowka" not in said, "a log may be public"
+    shown = " ".join(atdp("report", tmp_path / "out.private").out.split())
+    assert "Zubrowka. --privacy-unit FIELD makes a person's records one" in shown
     assert all(
         "Zubrowka" not in path.read_text() for path in (tmp_path / "out").iterdir() if path.suffix != ".safetensors"
     )
