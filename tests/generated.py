@@ -24,6 +24,8 @@ from atdp_cli.reporting.document import PrivateReport, PublicReport
 from atdp_cli.settings import declared, flags
 from atdp_cli.training.recipe import parse_recipe
 from tests.house import HEAD, table
+from tests.pictures import before_after, rooms
+from tests.reference import files_page, python_page
 from tests.transcripts import golden_files
 
 ROOT = Path(__file__).parent.parent
@@ -57,8 +59,15 @@ Few need them: `--set run.KEY=VALUE`, as in `--set run.threads=4`; in Python eac
 def generated() -> dict[Path, Callable[[], str]]:
     """Every generated file but the golden ones, with what makes the text that it must have."""
     completions = {ROOT / "completions" / name: partial(completion, shell) for shell, name in COMPLETIONS.items()}
-    pages = {ROOT / "docs" / "commands.md": commands_page, ROOT / "docs" / "usage.md": usage_page}
-    return completions | pages | schemas()
+    pages: dict[str, Callable[[], str]] = {
+        "commands.md": commands_page,
+        "choosing.md": choosing_page,
+        "reference-python.md": python_page,
+        "files.md": files_page,
+        "pictures/before-after.svg": before_after,
+        "pictures/rooms.svg": rooms,
+    }
+    return completions | {ROOT / "docs" / name: made for name, made in pages.items()} | schemas()
 
 
 def schemas() -> dict[Path, Callable[[], str]]:
@@ -101,9 +110,9 @@ def settings_table() -> str:
     return SETTINGS_HEAD + "\n".join(lines) + "\n"
 
 
-def usage_page() -> str:
-    """The page of usage, with what each recipe guarantees as its ledger says it."""
-    head, mark, rest = (ROOT / "docs" / "usage.md").read_text(encoding="utf-8").partition(RECIPE_TABLE)
+def choosing_page() -> str:
+    """The page of recipes, with what each guarantees as its ledger says it."""
+    head, mark, rest = (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8").partition(RECIPE_TABLE)
     rows, end, tail = rest.partition("\n\n")
     reported = [f"{row.rpartition(' | ')[0]} | {_row_claim(row)} |" for row in rows.splitlines()]
     return head + mark + "\n".join(reported) + end + tail

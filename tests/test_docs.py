@@ -1,14 +1,26 @@
-"""The pages name nothing that is not there: links, their anchors, and files and folders in backticks."""
+"""The pages: they name nothing that is not there, their commands are commands, and they stay short. The site builds."""
 
+import importlib.util
 import re
+import shlex
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from atdp_cli.cli.app import make_command
+from tests.generated import DESIGN, RECIPE_TABLE, generated
+from tests.house import HEAD
+
 ROOT = Path(__file__).parent.parent
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").glob("*/README.md")))
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = (
+    *(ROOT / "README.md", ROOT / "SECURITY.md", *DOCS),
+    *(*sorted((ROOT / "examples").glob("*/README.md")), *sorted((ROOT / "tests" / "benchmarks").rglob("*.md"))),
+)
 
 READERS = """I OUT OUT.private OUT.partial OUT.maps.private
 model-hardened model-hardened.private CORPUS.private corpus.txt.private DIR runs sweep
@@ -77,36 +89,87 @@ def test_what_a_page_names_is_there(page: Path) -> None:
     assert not list(missing(page))
 
 
-def test_the_readme_links_every_page() -> None:
-    linked = {
-        (ROOT / inline.partition("#")[0]).resolve()
-        for inline, _ in _LINK.findall(PAGES[0].read_text("utf-8"))
-        if inline
-    }
-    assert not [page.name for page in PAGES if page.parent.name == "docs" and page not in linked]
+def test_the_site_lists_every_page_once() -> None:
+    listed = re.findall(r"[\w-]+\.md$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(listed) == [page.name for page in DOCS]
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_the_site_builds_and_asks_no_other_host(tmp_path: Path) -> None:
+    """mkdocs with --strict also follows every link and anchor between pages, by its own names of anchors."""
+    if importlib.util.find_spec("material") is None:
+        pytest.skip("mkdocs-material is not installed: pip install -c constraints.txt -e '.[docs]'")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    pages = [page.read_text(encoding="utf-8") for page in tmp_path.rglob("*.html")]
+    loaded = [name for page in pages for name in re.findall(r"<(?:script|link|img|iframe)[^>]*?(?:src|href)=\"?([^\"\s>]+)", page)]
+    assert len(pages) > len(DOCS)
+    assert len(loaded) > len(pages)
+    assert [name for name in loaded if re.match(r"(https?:)?//", name)] == []
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
 def test_a_page_opens_with_the_question_that_it_answers(page: Path) -> None:
     assert re.match(r"# [^\n]+\n\n\*[^*\n]+\?\*\n\n", page.read_text("utf-8"))
 
 
-def test_the_readme_is_short() -> None:
-    assert len(PAGES[0].read_text("utf-8").splitlines()) <= 150
+def test_the_readme_fits_two_screens() -> None:
+    assert len(PAGES[0].read_text("utf-8").splitlines()) <= 80
+
+
+MOST_WORDS, MOST_WORDS_TO_CONTRIBUTE = 30_000, 800
+
+
+def words(page: Path) -> int:
+    """The words of a page that people wrote and have to read: neither generated tables nor tables of what was measured."""
+    text = page.read_text("utf-8")
+    if page in generated().keys() - {ROOT / "docs" / "choosing.md"}:
+        return 0
+    for head in (RECIPE_TABLE, HEAD):
+        before, mark, after = text.partition(head)
+        text = before + (after.partition("\n\n")[2] if mark else "")
+    lines = text.splitlines()
+    return len(" ".join(line for line in lines if not (page.name == "measured.md" and line.startswith("|"))).split())
+
+
+def test_the_pages_are_no_book() -> None:
+    counts = {page.name: words(page) for page in (ROOT / "README.md", *DOCS)}
+    assert DESIGN.name in counts
+    assert sum(counts.values()) <= MOST_WORDS, counts
+
+
+def test_contributing_is_read_in_minutes() -> None:
+    """Without its blocks of code, which are examples to copy."""
+    assert len(_FENCE.sub("", (ROOT / "docs" / "CONTRIBUTING.md").read_text("utf-8")).split()) <= MOST_WORDS_TO_CONTRIBUTE
+
+
+def commands(page: Path) -> Iterator[list[str]]:
+    """The arguments of every `atdp` in a page's shell scripts; variables are words like any other."""
+    for opening, block in re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text("utf-8"), re.DOTALL | re.MULTILINE):
+        script = block.replace("\\\n", " ") if opening == "sh" else ""
+        for called in re.findall(r"(?:^|[\s(])atdp ([a-z-]+ [^\n]*)", re.sub(r"\s#.*", "", script)):
+            yield shlex.split(re.split(r" \|\| | > |\) |\)$", called)[0])
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if any(commands(page))], ids=lambda page: page.name)
+def test_the_commands_of_a_page_are_commands(page: Path) -> None:
+    for name, *rest in commands(page):
+        if not {"--help", "--help-all"} & set(rest):
+            make_command(name).make_context(name, rest)
 
 
 _TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 
 def test_security_cites_tests_that_are_there() -> None:
-    cited = _TEST.findall((ROOT / "docs" / "SECURITY.md").read_text(encoding="utf-8"))
+    cited = _TEST.findall((ROOT / "docs" / "security.md").read_text(encoding="utf-8"))
     assert len(cited) >= 20
     for file, name in cited:
         assert f"\ndef {name}(" in (ROOT / file).read_text(encoding="utf-8"), (file, name)
 
 
 def test_every_promise_of_security_has_a_test() -> None:
-    page = (ROOT / "docs" / "SECURITY.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
     promised = page.split("## What is promised")[1].split("\n## ")[0]
     promises = re.split(r"^\d+\. ", promised, flags=re.MULTILINE)[1:]
     assert len(promises) >= 8

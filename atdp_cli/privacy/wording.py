@@ -165,7 +165,7 @@ def uncovered(neighbours: Neighbours, *, exact: bool) -> str:
         open_to.append(f"which flagged values of a {neighbours.unit} are equal or made of one another")
     open_to.append(
         "a value in whose place the detector would flag another differently, as for a fifth of the values of public "
-        "text (by label in docs/accounting.md)"
+        "text (by label in docs/measured.md)"
     )
     if not exact:
         open_to.append(f"a value that is flagged in several {neighbours.unit}s")

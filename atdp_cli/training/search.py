@@ -36,7 +36,7 @@ WARMUP, WARMUP_STEPS = 0.1, 10
 
 FEW_STEPS, SHORT = 12, 40
 """Below so many steps η falls in proportion, and below so many it is not raised in order to forget: no trial says that
-a high η destroys a model that has not warmed up. Chosen on 60 chats of ABCD with stories15M: docs/measured.md."""
+a high η destroys a model that has not warmed up. Chosen on 60 chats of ABCD with stories15M: tests/benchmarks/defaults.md."""
 
 TRIAL_WARMUP = 0.5
 """The share of a trial's steps over which η rises. A trial is so short that a tenth of its steps is no warm-up, and a
@@ -152,7 +152,7 @@ def _untried(best: int, stride: int, losses: Mapping[int, float]) -> int | None:
 
 FORGETTING = 2.0
 """The factor on η where the start may have memorised text, over η from a public start. Chosen on the quickstart:
-docs/measured.md."""
+tests/benchmarks/defaults.md."""
 
 
 def tuned_stage(stage: Train, *, steps: int, memorised: bool, sharded: bool, fixed_rate: bool) -> Train:

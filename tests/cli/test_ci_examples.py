@@ -124,8 +124,8 @@ def test_the_hook_passes_what_was_recorded_and_no_more(project: Path, leaky: Lea
 
 
 def _many_checkpoints() -> list[str]:
-    """The scripts of the README's third use: one model after the other, and four at a time."""
-    section = (ROOT / "README.md").read_text(encoding="utf-8").split("many checkpoints\n")[1].split("\n## ")[0]
+    """The scripts of the guide: one model after the other, and four at a time."""
+    section = (ROOT / "docs" / "many.md").read_text(encoding="utf-8").split("many checkpoints\n")[1].split("\n## ")[0]
     return re.findall(r"^```sh\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
 
 
@@ -133,7 +133,7 @@ def _many_checkpoints() -> list[str]:
 @pytest.mark.parametrize(
     "script", [0, pytest.param(1, marks=pytest.mark.deep)], ids=["one after the other", "four at a time"]
 )
-def test_the_readmes_loops_over_many_checkpoints(
+def test_the_guides_loops_over_many_checkpoints(
     checkpoint_folder: Path, leaky: Leaky, corpus: Path, tmp_path: Path, script: int
 ) -> None:
     loop = _many_checkpoints()[script]

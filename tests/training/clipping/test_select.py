@@ -35,7 +35,7 @@ from tests.training.clipping.models import (
 )
 from tests.training.test_clipping import distance, norm
 
-PAGE = Path(__file__).parents[3] / "docs" / "engines.md"
+PAGE = Path(__file__).parents[3] / "docs" / "measured.md"
 WAYS: tuple[tuple[str, bool, Target], ...] = (
     ("full, tied", True, "full"),
     ("full, untied", False, "full"),
@@ -85,7 +85,7 @@ def test_the_page_says_which_engine_some_architectures_get(architecture: str) ->
 def test_the_page_says_which_engine_each_architecture_gets() -> None:
     if os.environ.get("ATDP_WRITE_PAGES"):
         text = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(text[: text.index("| architecture")] + page(), encoding="utf-8")
+        PAGE.write_text(text[: text.index("| architecture")] + page(), encoding="utf-8")  # the page ends with it
     assert PAGE.read_text(encoding="utf-8").endswith("\n\n" + page()), "run with ATDP_WRITE_PAGES=1"
 
 

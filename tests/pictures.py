@@ -1,0 +1,142 @@
+"""The pictures of the pages, as SVG. What they show is read from its one home: docs/measured.md, pyproject.toml, a map.
+
+`make generated` draws those whose source is in the repository. `python -m tests.pictures MAP.json CORPUS.txt` draws the
+memory map of a corpus whose text anyone may see, from what `audit-corpus --json` found.
+"""
+
+import json
+import re
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from atdp_cli.memorisation.results import MemoryMap
+from atdp_cli.reporting.charts import drawing, drawn_line, drawn_text
+from atdp_cli.reporting.memorisation_page import RecordPart, densest_records
+
+ROOT = Path(__file__).parent.parent
+PICTURES = ROOT / "docs" / "pictures"
+BEFORE, AFTER, GROUND = "#b3261e", "#1b6e3c", "#f3f3f3"
+CHANCE = 1.44
+"""Mean exposure of a secret that nobody remembers, bits."""
+
+
+def measured(heading: str, name: str) -> list[str]:
+    """The cells of a row of docs/measured.md, by the row's name, in the first table under a heading."""
+    page = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
+    rows = [line for line in page.partition(f"\n## {heading}\n")[2].splitlines() if line.startswith("|")]
+    tables = [[cell.strip().strip("*") for cell in row.strip("|").split(" | ")] for row in rows]
+    return next(cells for cells in tables if cells[0].strip() == name)
+
+
+def number(cell: str) -> float:
+    """The first number of a cell."""
+    found = re.search(r"[0-9.]+", cell)
+    assert found is not None, cell
+    return float(found[0])
+
+
+def before_after() -> str:
+    """One model as it was fine-tuned and as it was hardened: what it tells, and what it can do."""
+    leaky = measured("A larger model", "`no-dp`")
+    hardened = measured("A larger model", "the default from the base")
+    named = [number(measured("What the model can still do", name)[1]) for name in ("`no-dp`", "`fitted-decoys`")]
+    body = [
+        drawn_text(20, 28, "Planted secrets that the model gives away", anchor="start", weight="bold"),
+        drawn_text(560, 28, "What it can still do", anchor="start", weight="bold"),
+        *_exposure(66, "fine-tuned", number(leaky[1]), leaky[6], BEFORE),
+        *_exposure(118, "hardened by atdp", number(hardened[1]), hardened[6], AFTER),
+        drawn_line(_bits(CHANCE), 50, _bits(CHANCE), 150, "#222", dashed=True),
+        drawn_text(_bits(CHANCE), 166, f"chance, {CHANCE} bits", anchor="start"),
+        *_still(66, named[0], number(leaky[4]), BEFORE),
+        *_still(118, named[1], number(hardened[4]), AFTER),
+        drawn_text(20, 192, "Mean exposure of 20 secrets by log p, and the audit's verdict: SmolLM2-135M, 304 chats.", anchor="start"),
+        drawn_text(560, 192, "Names: SmolLM2-135M-Instruct, 200 chats.", anchor="start"),
+    ]
+    said = (
+        f"Fine-tuned: {leaky[1]} bits, {leaky[6]}. Hardened: {hardened[1]} bits, {hardened[6]}; {named[1]:.0f} % of "
+        f"names said correctly, {named[0]:.0f} % before; perplexity {hardened[4]} times as high."
+    )
+    return drawing("Before and after", said, "\n".join(body), width=900, height=208)
+
+
+def _bits(value: float) -> float:
+    return 140 + value * 22
+
+
+def _exposure(y: float, name: str, bits: float, verdict: str, colour: str) -> list[str]:
+    return [
+        drawn_text(130, y + 20, name, anchor="end"),
+        f'<rect x="140" y="{y}" width="{_bits(bits) - 140:.1f}" height="30" fill="{colour}"/>',
+        drawn_text(_bits(bits) + 10, y + 20, f"{bits:g} bits", anchor="start"),
+        f'<rect x="{_bits(bits) + 72:.1f}" y="{y + 3}" width="50" height="24" rx="4" fill="{colour}"/>',
+        f'<g fill="#fff">{drawn_text(_bits(bits) + 97, y + 20, verdict, anchor="middle", weight="bold")}</g>',
+    ]
+
+
+def _still(y: float, named: float, perplexity: float, colour: str) -> list[str]:
+    return [
+        f'<rect x="560" y="{y}" width="150" height="30" fill="{GROUND}"/>',
+        f'<rect x="560" y="{y}" width="{1.5 * named:.1f}" height="30" fill="{colour}"/>',
+        drawn_text(720, y + 13, f"says {named:.0f} % of names correctly", anchor="start"),
+        drawn_text(720, y + 28, f"perplexity × {perplexity:.2f}", anchor="start"),
+    ]
+
+
+def rooms() -> str:
+    """The rooms of the package from the top, which imports all below, to the bottom; by the contract of lint-imports."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = settings["tool"]["importlinter"]["contracts"]
+    layers = next(each["layers"] for each in contracts if each["type"] == "layers")
+    body = [drawn_text(20, 26, "Imports run downwards only; rooms side by side do not import each other", anchor="start")]
+    for place, layer in enumerate(layers):
+        names = [name.strip().removeprefix("atdp_cli.") for name in layer.split("|")]
+        width = (560 - 12 * (len(names) - 1)) / len(names)
+        for column, name in enumerate(names):
+            x, y = 20 + column * (width + 12), 40 + 34 * place
+            body.append(f'<rect x="{x:.0f}" y="{y}" width="{width:.0f}" height="28" rx="4" fill="{GROUND}" stroke="#888"/>')
+            body.append(drawn_text(x + width / 2, y + 19, name, anchor="middle"))
+    said = " above ".join(layer.replace("atdp_cli.", "").replace(" | ", " and ") for layer in layers)
+    return drawing("Rooms", said, "\n".join(body), width=600, height=52 + 34 * len(layers))
+
+
+def memory_map(found: MemoryMap, corpus: Sequence[str], most: int = 7) -> str:
+    """The places by label, and the densest records with what is memorised of them marked."""
+    labels = Counter(place.label for place in found.places).most_common(6)
+    body = [drawn_text(20, 26, f"{found.memorised:,} of {found.tested:,} records are memorised", anchor="start", weight="bold")]
+    widest = max(count for _, count in labels)
+    for row, (label, count) in enumerate(labels):
+        y = 44 + 24 * row
+        body.append(drawn_text(150, y + 14, label, anchor="end"))
+        body.append(f'<rect x="158" y="{y}" width="{140 * count / widest:.1f}" height="18" fill="{BEFORE}"/>')
+        body.append(drawn_text(164 + 140 * count / widest, y + 14, f"{count:,}", anchor="start"))
+    body.append(drawn_text(350, 26, "Densest records; memorised text is marked", anchor="start", weight="bold"))
+    records = densest_records(found, [("", text) for text in corpus], show_text=True)[:most]
+    for row, record in enumerate(records):
+        body += _record(350, 58 + 24 * row, record.segments)
+    said = f"{found.memorised} of {found.tested} records are memorised. " + ", ".join(f"{n} {label}" for label, n in labels)
+    return drawing("Memory map", said, "\n".join(body), width=900, height=58 + 24 * max(len(labels), len(records)))
+
+
+CHARACTER = 6.05
+"""Width of a letter of the records, pixels: they are set in a font whose letters are equally wide."""
+
+
+def _record(x: float, y: float, parts: Sequence[RecordPart], most: int = 88) -> list[str]:
+    drawn, text = [], ""
+    for part in parts:
+        shown = (part.text or "")[: most - len(text)]
+        if part.memorised and shown:
+            left, width = x + CHARACTER * len(text), CHARACTER * len(shown)
+            drawn.append(f'<rect x="{left:.1f}" y="{y - 12}" width="{width:.1f}" height="17" fill="#f6c9c5"/>')
+        text += shown
+    letters = drawn_text(x, y, text, anchor="start").replace("<text ", f'<text textLength="{CHARACTER * len(text):.1f}" ')
+    return [*drawn, f'<g font-family="monospace" font-size="10">{letters}</g>']
+
+
+if __name__ == "__main__":
+    [model] = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))["models"]
+    lines = [line for line in Path(sys.argv[2]).read_text(encoding="utf-8").splitlines() if line.strip()]
+    (PICTURES / "memory-map.svg").write_text(memory_map(MemoryMap.model_validate(model), lines), encoding="utf-8")
