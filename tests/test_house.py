@@ -74,7 +74,7 @@ def test_the_table_of_rooms_is_true() -> None:
     assert far == {}, "run `make generated`"
 
 
-STEP = re.compile(r"`(\w+)`(?:, `(\w+)`)? \(`([\w/]+\.py)`\)")
+STEP = re.compile(r"`(\w+)`(?:, `(\w+)`)?\s+\(`([\w/]+\.py)`\)")
 """A function of a walk and its file, as the page of the design names them."""
 
 
