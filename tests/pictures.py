@@ -52,7 +52,12 @@ def before_after() -> str:
         drawn_text(_bits(CHANCE), 166, f"chance, {CHANCE} bits", anchor="start"),
         *_still(66, named[0], number(leaky[4]), BEFORE),
         *_still(118, named[1], number(hardened[4]), AFTER),
-        drawn_text(20, 192, "Mean exposure of 20 secrets by log p, and the audit's verdict: SmolLM2-135M, 304 chats.", anchor="start"),
+        drawn_text(
+            20,
+            192,
+            "Mean exposure of 20 secrets by log p, and the audit's verdict: SmolLM2-135M, 304 chats.",
+            anchor="start",
+        ),
         drawn_text(560, 192, "Names: SmolLM2-135M-Instruct, 200 chats.", anchor="start"),
     ]
     said = (
@@ -86,17 +91,21 @@ def _still(y: float, named: float, perplexity: float, colour: str) -> list[str]:
 
 
 def rooms() -> str:
-    """The rooms of the package from the top, which imports all below, to the bottom; by the contract of lint-imports."""
+    """The rooms of the package from the top, which imports all below, to the bottom, by the contract of the linter."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = settings["tool"]["importlinter"]["contracts"]
     layers = next(each["layers"] for each in contracts if each["type"] == "layers")
-    body = [drawn_text(20, 26, "Imports run downwards only; rooms side by side do not import each other", anchor="start")]
+    body = [
+        drawn_text(20, 26, "Imports run downwards only; rooms side by side do not import each other", anchor="start")
+    ]
     for place, layer in enumerate(layers):
         names = [name.strip().removeprefix("atdp_cli.") for name in layer.split("|")]
         width = (560 - 12 * (len(names) - 1)) / len(names)
         for column, name in enumerate(names):
             x, y = 20 + column * (width + 12), 40 + 34 * place
-            body.append(f'<rect x="{x:.0f}" y="{y}" width="{width:.0f}" height="28" rx="4" fill="{GROUND}" stroke="#888"/>')
+            body.append(
+                f'<rect x="{x:.0f}" y="{y}" width="{width:.0f}" height="28" rx="4" fill="{GROUND}" stroke="#888"/>'
+            )
             body.append(drawn_text(x + width / 2, y + 19, name, anchor="middle"))
     said = " above ".join(layer.replace("atdp_cli.", "").replace(" | ", " and ") for layer in layers)
     return drawing("Rooms", said, "\n".join(body), width=600, height=52 + 34 * len(layers))
@@ -105,7 +114,11 @@ def rooms() -> str:
 def memory_map(found: MemoryMap, corpus: Sequence[str], most: int = 7) -> str:
     """The places by label, and the densest records with what is memorised of them marked."""
     labels = Counter(place.label for place in found.places).most_common(6)
-    body = [drawn_text(20, 26, f"{found.memorised:,} of {found.tested:,} records are memorised", anchor="start", weight="bold")]
+    body = [
+        drawn_text(
+            20, 26, f"{found.memorised:,} of {found.tested:,} records are memorised", anchor="start", weight="bold"
+        )
+    ]
     widest = max(count for _, count in labels)
     for row, (label, count) in enumerate(labels):
         y = 44 + 24 * row
@@ -116,7 +129,9 @@ def memory_map(found: MemoryMap, corpus: Sequence[str], most: int = 7) -> str:
     records = densest_records(found, [("", text) for text in corpus], show_text=True)[:most]
     for row, record in enumerate(records):
         body += _record(350, 58 + 24 * row, record.segments)
-    said = f"{found.memorised} of {found.tested} records are memorised. " + ", ".join(f"{n} {label}" for label, n in labels)
+    said = f"{found.memorised} of {found.tested} records are memorised. " + ", ".join(
+        f"{n} {label}" for label, n in labels
+    )
     return drawing("Memory map", said, "\n".join(body), width=900, height=58 + 24 * max(len(labels), len(records)))
 
 
@@ -132,7 +147,9 @@ def _record(x: float, y: float, parts: Sequence[RecordPart], most: int = 88) -> 
             left, width = x + CHARACTER * len(text), CHARACTER * len(shown)
             drawn.append(f'<rect x="{left:.1f}" y="{y - 12}" width="{width:.1f}" height="17" fill="#f6c9c5"/>')
         text += shown
-    letters = drawn_text(x, y, text, anchor="start").replace("<text ", f'<text textLength="{CHARACTER * len(text):.1f}" ')
+    letters = drawn_text(x, y, text, anchor="start").replace(
+        "<text ", f'<text textLength="{CHARACTER * len(text):.1f}" '
+    )
     return [*drawn, f'<g font-family="monospace" font-size="10">{letters}</g>']
 
 

@@ -1,4 +1,4 @@
-"""The generated pages of the reference: every public name of `atdp_cli`, and every field of the files that are written."""
+"""The generated pages of the reference: every public name of `atdp_cli`, and every field of the files written."""
 
 import inspect
 import re
@@ -15,7 +15,10 @@ from atdp_cli.privacy.ledger import Ledger
 from atdp_cli.reporting.document import PrivateReport, PublicReport
 
 FILES: dict[str, tuple[type[BaseModel], str]] = {
-    "privacy_ledger.json": (Ledger, "In `OUT/` and in the folder of `atdp decoy`: what was spent, [in order](accounting.md#the-ledger)."),
+    "privacy_ledger.json": (
+        Ledger,
+        "In `OUT/` and in the folder of `atdp decoy`: what was spent, [in order](accounting.md#the-ledger).",
+    ),
     "OUT/privacy_report.json": (PublicReport, "[The report](report.md) that may be published."),
     "OUT.private/privacy_report.json": (PrivateReport, "The whole report. It stays with the records' owner."),
     "canaries.json": (Manifest, "The manifest of `plant-canary`. It holds every secret."),
@@ -28,8 +31,8 @@ PYTHON_HEAD = """# Python: every name
 
 *Which functions, requests and results does `atdp_cli` export?*
 
-Made from the code. What they are for, with examples: [Python](python.md). The fields of a request are the options of its
-[command](commands.md).
+Made from the code. What they are for, with examples: [Python](python.md). The fields of a request are the options of
+its [command](commands.md).
 
 """
 
@@ -37,8 +40,9 @@ FILES_HEAD = """# Files
 
 *Which fields do the JSON files have that atdp writes?*
 
-Made from the code. Which file is where, and who may see it: [Security](security.md#what-a-run-writes). A type that begins with a capital
-has fields of its own; those of reports, audits and maps are in the schemas of `atdp_cli/reporting/schemas/`.
+Made from the code. Which file is where, and who may see it: [Security](security.md#what-a-run-writes). A type that
+begins with a capital has fields of its own; those of reports, audits and maps are in the schemas of
+`atdp_cli/reporting/schemas/`.
 
 """
 
@@ -49,7 +53,9 @@ def python_page() -> str:
     functions = {name: each for name, each in names.items() if inspect.isfunction(each)}
     models = {name: each for name, each in names.items() if inspect.isclass(each) and issubclass(each, BaseModel)}
     parts = [PYTHON_HEAD + "## Functions\n"]
-    parts += [f"### {name}\n\n```python\n{_signature(name, each)}\n```\n\n{_block(each)}" for name, each in functions.items()]
+    parts += [
+        f"### {name}\n\n```python\n{_signature(name, each)}\n```\n\n{_block(each)}" for name, each in functions.items()
+    ]
     parts.append("## Requests\n")
     parts += [_fields(name, each) for name, each in models.items() if name.endswith("Request")]
     parts.append("## Results\n")
@@ -83,7 +89,11 @@ def _fields(name: str, model: type[BaseModel]) -> str:
 def _table(model: type[BaseModel], *, helped: bool = True) -> str:
     """Its fields as rows: name, type, default, help; help is the field's own, or the docstring's line of the field."""
     attributes = dict(_attributes(inspect.getdoc(model) or ""))
-    rows = ["| field | type | default | what it is |\n|---|---|---|---|\n" if helped else "| field | type | default |\n|---|---|---|\n"]
+    rows = [
+        "| field | type | default | what it is |\n|---|---|---|---|\n"
+        if helped
+        else "| field | type | default |\n|---|---|---|\n"
+    ]
     for name, field in model.model_fields.items():
         default = "" if field.is_required() or field.default in (None, (), False) else f"`{_plain(field.default)}`"
         words = " ".join((field.description or attributes.get(name, "")).split()).replace("|", "\\|")
@@ -93,7 +103,7 @@ def _table(model: type[BaseModel], *, helped: bool = True) -> str:
 
 def _plain(value: Any) -> str:
     text = str(getattr(value, "value", value)).replace("|", "\\|").replace("\n", " ")
-    return "…" if isinstance(value, BaseModel) or len(text) > 60 else text  # noqa: PLR2004
+    return "…" if isinstance(value, BaseModel) or len(text) > 60 else text
 
 
 def _type(annotation: Any) -> str:

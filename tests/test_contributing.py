@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-EXAMPLES = re.findall(r"^```diff\n(.*?)^```$", (ROOT / "docs" / "CONTRIBUTING.md").read_text("utf-8"), re.DOTALL | re.MULTILINE)
+EXAMPLES = re.findall(
+    r"^```diff\n(.*?)^```$", (ROOT / "docs" / "CONTRIBUTING.md").read_text("utf-8"), re.DOTALL | re.MULTILINE
+)
 MOST_CHANGED = 40
 
 CHECKS = """

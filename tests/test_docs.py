@@ -102,7 +102,11 @@ def test_the_site_builds_and_asks_no_other_host(tmp_path: Path) -> None:
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     pages = [page.read_text(encoding="utf-8") for page in tmp_path.rglob("*.html")]
-    loaded = [name for page in pages for name in re.findall(r"<(?:script|link|img|iframe)[^>]*?(?:src|href)=\"?([^\"\s>]+)", page)]
+    loaded = [
+        name
+        for page in pages
+        for name in re.findall(r"<(?:script|link|img|iframe)[^>]*?(?:src|href)=\"?([^\"\s>]+)", page)
+    ]
     assert len(pages) > len(DOCS)
     assert len(loaded) > len(pages)
     assert [name for name in loaded if re.match(r"(https?:)?//", name)] == []
@@ -121,7 +125,7 @@ MOST_WORDS, MOST_WORDS_TO_CONTRIBUTE = 30_000, 800
 
 
 def words(page: Path) -> int:
-    """The words of a page that people wrote and have to read: neither generated tables nor tables of what was measured."""
+    """The words of a page that people wrote and have to read: no generated tables, and none of what was measured."""
     text = page.read_text("utf-8")
     if page in generated().keys() - {ROOT / "docs" / "choosing.md"}:
         return 0
@@ -140,7 +144,9 @@ def test_the_pages_are_no_book() -> None:
 
 def test_contributing_is_read_in_minutes() -> None:
     """Without its blocks of code, which are examples to copy."""
-    assert len(_FENCE.sub("", (ROOT / "docs" / "CONTRIBUTING.md").read_text("utf-8")).split()) <= MOST_WORDS_TO_CONTRIBUTE
+    assert (
+        len(_FENCE.sub("", (ROOT / "docs" / "CONTRIBUTING.md").read_text("utf-8")).split()) <= MOST_WORDS_TO_CONTRIBUTE
+    )
 
 
 def commands(page: Path) -> Iterator[list[str]]:

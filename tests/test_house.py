@@ -16,7 +16,7 @@ PROTOCOL = {"clipped_sum"}
 MOST_LINES, MOST_LINES_OF_A_FUNCTION = 400, 60
 
 MOST_CODE = 28_500
-"""Lines of code of the package, without docstrings and comments. A commit that raises it says for what, and what went."""
+"""Lines of code of the package, without docstrings and comments. A commit that raises it says why, and what went."""
 
 FRAGMENTS = {"atdp_cli.training.chacha_kernel": "atdp_cli.training.chacha"}
 """Modules that stay although they are fragments, each with its importer: the kernel imports Triton, which only GPUs'

@@ -36,7 +36,8 @@ WARMUP, WARMUP_STEPS = 0.1, 10
 
 FEW_STEPS, SHORT = 12, 40
 """Below so many steps η falls in proportion, and below so many it is not raised in order to forget: no trial says that
-a high η destroys a model that has not warmed up. Chosen on 60 chats of ABCD with stories15M: tests/benchmarks/defaults.md."""
+a high η destroys a model that has not warmed up. Chosen on 60 chats of ABCD with stories15M:
+tests/benchmarks/defaults.md."""
 
 TRIAL_WARMUP = 0.5
 """The share of a trial's steps over which η rises. A trial is so short that a tenth of its steps is no warm-up, and a

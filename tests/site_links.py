@@ -1,4 +1,4 @@
-"""Hook of mkdocs: links from a page to the repository's other files, which the site does not have, become their names."""
+"""Hook of mkdocs: links to files of the repository that the site does not have become their names."""
 
 import re
 from pathlib import PurePosixPath
