@@ -12,7 +12,7 @@ from atdp_cli.detection.cache import opened_store
 from atdp_cli.detection.crosscheck.request import cross_checked
 from atdp_cli.detection.detect import ALL_LABELS, LABELS, Detection, LabelFilter, detect_records, parse_labels
 from atdp_cli.detection.entities import EntityPipeline
-from atdp_cli.detection.language import LANGUAGES, Language, watched_language
+from atdp_cli.detection.language import Language, names_missed, watched_language
 from atdp_cli.detection.ner import Ner, parse_ner, with_entities
 from atdp_cli.detection.options import DetectionOptions
 from atdp_cli.detection.results import CrosscheckCounts
@@ -242,7 +242,7 @@ def run_detector(
         counts: Counted up by the cross-check.
     """
     allow = [term for file in detector.allow for term in read_terms(file)]
-    reads = (pipeline.pipeline if isinstance(pipeline, EntityPipeline) else pipeline).meta["lang"]
+    reads = _language_of(pipeline)
     detect = partial(
         detect_records,
         watched_language(records, reads, lambda language: notify(_wrong_language(language, reads))),
@@ -270,15 +270,29 @@ def run_detector(
 
 
 def _wrong_language(language: Language, reads: str) -> ChoiceWarning:
-    known = LANGUAGES.get(reads)
     advice = (
         f'Use spacy_pipeline = "{language.pipeline}" in --detector, once it is installed.'
         if language.pipeline is not None
         else "spaCy has no full pipeline for it: check what is flagged, and add --deny lists."
     )
-    expected = reads if known is None else known.name
-    reason = f"The text looks like {language.name}, and the pipeline reads {expected}: most names are missed. {advice}"
-    return ChoiceWarning(what="language", reason=reason)
+    return ChoiceWarning(what="language", reason=f"{names_missed(language, reads)} {advice}")
+
+
+def missed_names(records: Iterable[Record], pipeline: Any) -> str | None:
+    """That most names of these records are missed, as a sentence, where they are in another language than is read.
+
+    Args:
+        pipeline: From `detector_pipeline`.
+    """
+    reads, said = _language_of(pipeline), list[str]()
+    for _ in watched_language(records, reads, lambda language: said.append(names_missed(language, reads))):
+        pass
+    return said[0] if said else None
+
+
+def _language_of(pipeline: Any) -> str:
+    """spaCy's code of the language that a pipeline reads."""
+    return str((pipeline.pipeline if isinstance(pipeline, EntityPipeline) else pipeline).meta["lang"])
 
 
 def _stored(

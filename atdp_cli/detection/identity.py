@@ -15,6 +15,7 @@ SOURCES = (
     *("corpus/spans.py", "files/word_lists.py", "detection/scan.py", "detection/spacy.py", "detection/entities.py"),
     *(
         "detection/identifiers",
+        "detection/plain_copy.py",
         "detection/refine.py",
         "detection/structure.py",
         "detection/word_lists.py",

@@ -145,3 +145,9 @@ def _judge(sample: list[str], expected: str, warn: Callable[[Language], object])
     language = other_language(" ".join(sample), expected)
     if language is not None:
         warn(language)
+
+
+def names_missed(language: Language, expected: str) -> str:
+    """That a pipeline reads another language than a text is in, as a sentence."""
+    reads = LANGUAGES[expected].name if expected in LANGUAGES else expected
+    return f"The text looks like {language.name}, and the pipeline reads {reads}: most names are missed."

@@ -8,6 +8,7 @@ from atdp_cli.corpus.spans import Range, Tier
 from atdp_cli.detection.entities import EntityMatch, EntityPipeline, entity_tier
 from atdp_cli.detection.identifiers import RECOGNISERS
 from atdp_cli.detection.identifiers.recogniser import IdentifierMatch
+from atdp_cli.detection.plain_copy import PlainCopy, plain_copy
 
 # PER is what pipelines of other languages call a person.
 _PEOPLE = frozenset({"PERSON", "PER"})
@@ -68,7 +69,7 @@ class Reading(NamedTuple):
 
 
 def read(pieces: Sequence[Piece], pipeline: Any) -> list[Reading]:
-    """What is in each piece, in order.
+    """What is in each piece, in order. Plain copies of them are read; places are those of the pieces.
 
     Args:
         pipeline: From `load_pipeline`, or an `EntityPipeline`.
@@ -76,17 +77,31 @@ def read(pieces: Sequence[Piece], pipeline: Any) -> list[Reading]:
     find = None
     if isinstance(pipeline, EntityPipeline):
         find, pipeline = pipeline.find, pipeline.pipeline
+    copies = [plain_copy(text) for text, _ in pieces]
+    wholes = [copy if text == whole else plain_copy(whole) for copy, (text, whole) in zip(copies, pieces, strict=True)]
     # Without a zone the pipeline keeps every word that it ever met.
     with pipeline.memory_zone():
-        docs = pipeline.pipe((text for text, _ in pieces), batch_size=len(pieces) or 1)
+        docs = pipeline.pipe((copy.text for copy in copies), batch_size=len(pieces) or 1)
         recognised: Iterable[list[EntityMatch] | None] = repeat(None, len(pieces))
         if find is not None:
             docs = list(docs)
             recognised = find([(doc.text, [*_words(doc)]) for doc in docs])
         return [
-            _reading(doc, [match for recognise in RECOGNISERS for match in recognise(whole)], entities)
-            for doc, (_, whole), entities in zip(docs, pieces, recognised, strict=True)
+            _placed(_reading(doc, [match for each in RECOGNISERS for match in each(whole.text)], entities), copy, whole)
+            for doc, copy, whole, entities in zip(docs, copies, wholes, recognised, strict=True)
         ]
+
+
+def _placed(reading: Reading, copy: PlainCopy, whole: PlainCopy) -> Reading:
+    """What is in a piece, by what is in its copy and in that of what the recognisers read."""
+    marks, tokens, ends, identifiers = reading
+    if copy.changed:
+        marks = [(*place, *mark[2:]) for mark in marks for place in copy.places(mark[0], mark[1])]
+        tokens = [copy.place(*token) for token in tokens]
+        ends = [copy.ends[end - 1] for end in ends]
+    if whole.changed:
+        identifiers = [(*place, label) for start, end, label in identifiers for place in whole.places(start, end)]
+    return Reading(marks, tokens, ends, identifiers)
 
 
 def _reading(doc: Any, identifiers: list[IdentifierMatch], recognised: list[EntityMatch] | None) -> Reading:

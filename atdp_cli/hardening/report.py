@@ -11,7 +11,7 @@ import torch
 
 from atdp_cli.corpus.spans import FlaggedRecord, merge
 from atdp_cli.detection.crosscheck.request import public_name
-from atdp_cli.detection.detector import Detector
+from atdp_cli.detection.detector import Detector, missed_names
 from atdp_cli.detection.scan import pipeline_name
 from atdp_cli.detection.term_lists import read_terms
 from atdp_cli.files.documents import copy_fields
@@ -254,6 +254,11 @@ def private_report(
         ),
         planted_canaries=data.planted,
         flagged_share=_share(data.trained),
+        missed_names=(
+            None
+            if public.detector.pipeline is None
+            else missed_names((each.record for each in data.trained), data.pipeline)
+        ),
         flagged_spans=sum(len(flagged.spans) for flagged in data.trained),
         unread_records=sum(not any(windows) for windows in zip(*data.training.values(), strict=True)),
         listed_terms=sum(len(read_terms(file)) for file in (*detector.allow, *detector.deny)),

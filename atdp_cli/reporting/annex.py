@@ -47,7 +47,9 @@ def with_verdict(report: PublicReport) -> PublicReport:
 
 def with_public(private: PrivateReport, public: PublicReport) -> PrivateReport:
     """The whole report with this public part, and the verdict for its owner."""
-    release = owner_verdict(public.release, spans=private.flagged_spans, share=private.flagged_share)
+    release = owner_verdict(
+        public.release, spans=private.flagged_spans, share=private.flagged_share, missed_names=private.missed_names
+    )
     return private.model_copy(update={"public": public, "release": release})
 
 

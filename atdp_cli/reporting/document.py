@@ -329,6 +329,7 @@ class PrivateReport(Frozen):
         planted_canaries: How many training records carry each canary of the manifest; null without one.
         flagged_spans: Flagged spans of the training records.
         flagged_share: Of the characters of the training records, in [0, 1].
+        missed_names: A sentence, where they look like another language than the detector reads; else null.
         unread_records: Training records without a token to learn from: they took part and added nothing.
         interruptions: How often the run was interrupted and resumed.
         listed_terms: Terms of --allow and --deny, as they are at the end of the run.
@@ -350,6 +351,7 @@ class PrivateReport(Frozen):
     planted_canaries: tuple[int, ...] | None
     flagged_spans: int
     flagged_share: float
+    missed_names: str | None = None
     unread_records: int
     listed_terms: int
     hardware: HardwareEntry

@@ -181,17 +181,21 @@ def hardly_flagged(share: float) -> str | None:
     return None if share >= LEAST_FLAGGED else f"{share:.1%} of the text is flagged: hardly anything is protected."
 
 
-def owner_verdict(release: ReleaseVerdict | None, *, spans: int, share: float) -> ReleaseVerdict | None:
+def owner_verdict(
+    release: ReleaseVerdict | None, *, spans: int, share: float, missed_names: str | None
+) -> ReleaseVerdict | None:
     """The verdict for the records' owner, who may know how much of them is flagged.
 
     Args:
         release: The published one.
         spans: Flagged spans of the training records.
         share: Of their characters.
+        missed_names: That the detector reads another language, as a sentence.
     """
     if release is None or release.scope != "selective":
         return release
+    missed = "" if missed_names is None else f"{missed_names} "
     if not spans:
-        return _no("Nothing is flagged in the training records, so nothing of them is protected.")
-    hardly = hardly_flagged(share)
-    return release if hardly is None else release.model_copy(update={"reason": f"{hardly} {release.reason}"})
+        return _no(f"{missed}Nothing is flagged in the training records, so nothing of them is protected.")
+    flagged = hardly_flagged(share) or f"{share:.1%} of the text is flagged."
+    return release.model_copy(update={"reason": f"{missed}{flagged} {release.reason}"})

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from atdp_cli.detection.language import LANGUAGES, SCRIPTS, Language, names_missed
 from atdp_cli.errors import UsageError
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import Ledger
@@ -123,7 +124,8 @@ def test_no_delta_below_what_noise_in_floating_point_has(delta: float) -> None:
         (0, 0.0, "not-releasable", "Nothing is flagged"),
         (1, 1e-7, "not-audited", "0.0% of the text is flagged: hardly anything is protected. What the"),
         (3, 0.00099, "not-audited", "0.1% of the text is flagged: hardly anything"),
-        (9, 0.001, "not-audited", "What the detector flagged"),
+        (9, 0.001, "not-audited", "0.1% of the text is flagged. What the detector flagged"),
+        (99, 0.314, "not-audited", "31.4% of the text is flagged. What the detector flagged"),
     ],
 )
 def test_the_owner_is_told_where_hardly_anything_is_flagged(
@@ -140,6 +142,30 @@ def test_the_owner_is_told_where_hardly_anything_is_flagged(
     assert "hardly" not in render_html(actual.public) + render_card(actual.public)
     whole = private(public=public(NOISY, unit="user", audits=()), flagged_spans=spans, flagged_share=share)
     assert whole.release == whole.public.release, "what flags nothing needs none"
+
+
+@pytest.mark.parametrize(("spans", "share"), [(0, 0.0), (4, 0.0021), (900, 0.2)])
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [
+        (SCRIPTS["ARABIC"]["ar"], "The text looks like Arabic script, and the pipeline reads English: most names are"),
+        (SCRIPTS["DEVANAGARI"]["hi"], "The text looks like Devanagari script, and the pipeline reads English: most"),
+        (LANGUAGES["tr"], "The text looks like Turkish, and the pipeline reads English: most names are missed."),
+    ],
+)
+def test_the_owner_is_told_where_the_detector_reads_another_language(
+    language: Language, sentence: str, spans: int, share: float
+) -> None:
+    missed = names_missed(language, "en")
+    actual = private(
+        public=public(REDACTED, audits=PASSED), flagged_spans=spans, flagged_share=share, missed_names=missed
+    )
+    assert actual.release is not None
+    assert actual.release.reason.startswith(sentence)
+    assert ("Nothing is flagged" in actual.release.reason) is (spans == 0)
+    assert f"{share:.1%} of the text is flagged" in actual.release.reason or not spans
+    assert sentence in render_html(actual)
+    assert "most names" not in render_html(actual.public) + render_card(actual.public)
 
 
 ORDER = ("not-releasable", "flagged-values-only", "releasable")

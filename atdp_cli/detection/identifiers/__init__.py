@@ -10,6 +10,7 @@ from atdp_cli.detection.identifiers import (  # noqa: F401 - each registers its 
     crypto,
     dates,
     health,
+    keyed,
     money,
     names,
     national,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from atdp_cli.corpus.spans import Range
 from atdp_cli.detection.identifiers.recogniser import either, listed, pattern, recogniser
-from atdp_cli.detection.word_lists import function_words
+from atdp_cli.detection.word_lists import all_names, common_words, function_words
 
 
 def _names_someone(match: re.Match[str]) -> bool:
@@ -77,13 +77,23 @@ social_handle = pattern(
         (?![\w@:/\#])""",
 )
 
+uuid = pattern("CODE", r"(?i)(?<![\w-]) [0-9a-f]{8} (?:-[0-9a-f]{4}){3} -[0-9a-f]{12} (?![\w-])")
+
 code = pattern("CODE", r"(?<![\w-]) (?=[A-Z]{0,31}[0-9]) (?=[0-9]{0,31}[A-Z]) [A-Z0-9]{8,32} (?![\w-])")
+
+_LOGIN = re.compile(r"(?<!\w)login\s{1,8}(?P<value>\S{1,64})\s{1,8}\Z")
+
+
+def _before(match: re.Match[str]) -> Range:
+    return max(0, match.start() - 96), match.start()
+
 
 password = pattern(
     "PASSWORD",
     r"""(?i)(?<![A-Za-z0-9]) (?:pass(?:word|code|phrase)|passwd|pwd) (?!\w) ["']?
-    (?: \s{0,2}[:=]\s{0,2} | (?:\s{1,2}(?:is|was)|['’]s)\s{1,2} (?=[^\s\d]{0,64}\d) )
+    (?: \s{0,2}[:=]\s{0,2} | (?:\s{1,2}(?:is|was)|['’]s)\s{1,2} (?=[^\s\d]{0,64}\d) | (?P<netrc>\s{1,8}) )
     ["'“‘]? (?P<value>[^\s"'”’]{3,64})""",
+    check=lambda match: match["netrc"] is None or _LOGIN.search(match.string, *_before(match)) is not None,
 )
 
 
@@ -126,41 +136,6 @@ def further_password(text: str) -> Iterator[Range]:
         before = max(far, text.rfind("\n", far, said.start()) + 1)
         for first, last in ((before, said.start()), (said.end(), stop)):
             for match in _LOOKS_SECRET.finditer(text, max(end, first), max(end, last)):
-                end = match.end()
-                yield match.span()
-
-
-# "password is X, old one was Y".
-_OTHER_ONE = re.compile(
-    r"""(?:(?:,|;|\.|\bor|\band|\bbut)\s{1,2}){1,2} (?:the\s|my\s|his\s|her\s|your\s)?
-    (?:old|previous|new|other|second|last|backup|former|guest|temporary|temp)\s(?:one|password|passcode|pw)?
-      \s{0,2}(?:is|was|:|=)\s{1,2}
-    ["'“‘]?(?P<value>[^\s"'”’]{4,64}(?<![.,;!?]))""",
-    re.VERBOSE | re.IGNORECASE,
-)
-
-
-@recogniser("PASSWORD")
-def other_password(text: str) -> Iterator[Range]:
-    """A password that is told right after another."""
-    for _, end, _ in password(text):
-        other = _OTHER_ONE.search(text, end - 1, end + 64)
-        if other:
-            yield other.span("value")
-
-
-_DIGITS_ALONE = re.compile(r"(?<![\w.,:/$€£#-])\d{3,8}(?![\w%]|[.,:/-]\d)")
-
-
-@recogniser("PASSWORD")
-def further_pin(text: str) -> Iterator[Range]:
-    """Numbers as long as a PIN that stand after it on its line."""
-    end = 0
-    for start, stop, _ in (*pin(text), *entry_code(text)):
-        line = text.find("\n", stop, stop + _FURTHER)
-        limit = stop + _FURTHER if line < 0 else line
-        for match in _DIGITS_ALONE.finditer(text, max(stop, end), limit):
-            if len(match[0]) == stop - start:
                 end = match.end()
                 yield match.span()
 
@@ -216,15 +191,7 @@ def _is_decorator(match: re.Match[str]) -> bool:
 
 # Before what someone says, on a line of its own: maria_k: hello. Words with an underscore are also the names of
 # settings.
-_SETTING = re.compile(
-    r"(?:^|_)(?:id|name|key|type|count|size|path|file|url|date|time|num|no|max|min|step|part|value|code|rate|len"
-    r"|length|mode|level|index"
-    r"|model|data|list|set|get|is|has|of|to|by|in|on|the|a?t|step|user|account|api|note|figure|table|fig|q|question"
-    r"|answer|day|week|item|line|page|section"
-    r"|chapter|option|version|phase|task|test|case|room|group|team|speaker|agent|customer|system|assistant|http"
-    r"|https|v)(?:$|_|\d)",
-    re.IGNORECASE,
-)
+_SETTING = re.compile(rf"(?:^|_){either('parts of settings')}(?:$|_|\d)", re.IGNORECASE)
 
 speaker = pattern(
     "USERNAME",
@@ -267,3 +234,36 @@ user = pattern(
       |the|a|an|of|with|for|from|in|on|by|that)(?!\w))""",
     check=_is_a_user,
 )
+
+_USER = r"(?P<value>[A-Za-z_][\w.-]{0,30}\w)(?![\w@$])"
+
+_OF_A_SYSTEM = (
+    # A home folder.
+    rf"(?<![\w.])/(?:export/|data/|mnt/\w{{1,16}}/)?(?:home|Users)/{_USER}(?!\.\w)",
+    rf"(?i)(?<![a-z])[a-z]:(?:\\{{1,2}}|/)(?:users|documents\ and\ settings)(?:\\{{1,2}}|/){_USER}",
+    # A web server's log, /etc/passwd, `id`, `ls -l`, a login, .netrc, a shell's prompt.
+    rf"(?<!\S)\S{{1,64}}\ {_USER}\ \[\d{{1,2}}/[A-Z][a-z]{{2}}/\d{{4}}:",
+    rf"(?m)^{_USER}:[x*!]?:\d{{1,10}}:\d{{1,10}}:",
+    rf"(?<!\w)[ug]id=\d{{1,10}}\({_USER}\)",
+    rf"(?m)^[-dlps](?:[r-][w-][xsStT-]){{3}}[.+@]?\ {{1,4}}\d{{1,6}}\ {{1,4}}{_USER}\ ",
+    rf"(?<!\w)(?:(?:password|publickey)\ for(?:\ invalid\ user)?|for\ user|[Ii]nvalid\ user|sudo:)\ {{1,4}}{_USER}",
+    rf"(?<!\w)login\s{{1,8}}{_USER}\s{{1,8}}password(?!\w)",
+    rf"(?<![\w.@/:-]){_USER}@[A-Za-z][\w.-]{{0,62}}:[~/]".replace("(?![\\w@$])", ""),
+)
+
+_FILE = re.compile(r"\.(?:html?|php|txt|json|md|css|js|py|sh|xml|log)\Z")
+
+_SYSTEM_USERS = tuple(map(re.compile, _OF_A_SYSTEM))
+
+
+@recogniser("USERNAME")
+def system_user(text: str) -> Iterator[Range]:
+    """Whose home folder, file, request, shell or login it is."""
+    for match in (match for expression in _SYSTEM_USERS for match in expression.finditer(text)):
+        name = match["value"].casefold()
+        if (
+            not _FILE.search(name)
+            and name not in listed("users of systems")
+            and (name not in common_words() or name in all_names())
+        ):
+            yield match.span("value")

@@ -62,6 +62,37 @@ date_of_birth_abroad = pattern(
     r"(?![\w/])",
 )
 
+_ROMAN = r"(?:X[I]{0,2}|I[XV]|VI{0,3}|I{1,3})"
+
+roman_date = pattern(
+    "DATE",
+    rf"(?<![\w/.,:-]) (?:0?[1-9]|[12]\d|3[01]) (?P<mark>\.[ ]?|[ /-]) {_ROMAN} (?P=mark) (?:1[5-9]|20)\d\d"
+    r"(?! \w | [/-]\w )",
+)
+
+
+# Chinese, Japanese and Korean, also by era and with numbers in words.
+_COUNT = r"[\d〇零一二三四五六七八九十]"
+
+_CJK_YEAR = rf"(?:(?:明治|大正|昭和|平成|令和|民國|民国)[ ]?)?(?:{_COUNT}{{1,4}}|元)[ ]?[年년][ ]?"
+
+cjk_date = pattern(
+    "DATE",
+    rf"(?<![\d.,]) (?: (?:{_CJK_YEAR})? {_COUNT}{{1,3}}[ ]?[月월][ ]?{_COUNT}{{1,3}}[ ]?[日号號일]"
+    rf"| {_CJK_YEAR} {_COUNT}{{1,3}}[ ]?[月월] )",
+)
+
+
+# Without a year a day is one where the words before it say so.
+day_without_year = pattern(
+    "DATE",
+    rf"""(?i)(?<!\w) (?: {either("of days")} | on(?=\s\d{{1,2}}/) ) (?!\w)
+    (?:\s(?:is|was|date|by|on|at|the|for|in)){{0,3}} \s?[:,]?\s{{0,2}}
+    (?P<value> (?!24/7) (?P<first>\d{{1,2}}) (?:/|\.|-) (?P<second>\d{{1,2}}) )
+    (?! \w | / | [.,:-]\d | \s?(?:%|[ap]\.?m|{either("no days")})(?!\w) )""",
+    check=_in_a_year,
+)
+
 _IN_WORDS = (
     r"(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:[ -](?:one|two|three|four|five|six|seven|eight"
     r"|nine))?"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from atdp_cli.corpus.spans import Range
-from atdp_cli.detection.identifiers.recogniser import listed, pattern, recogniser
+from atdp_cli.detection.identifiers.recogniser import pattern, recogniser
 from atdp_cli.files.word_lists import read_lists
 
 _WORD = re.compile(r"[^\W_]+")
@@ -26,8 +26,6 @@ _LISTED = read_lists(Path(__file__).with_name("health_terms.txt"), ",")
 _MEDICINES = frozenset(_LISTED["medicines"])
 
 _TERMS = _by_first_word((*_LISTED["conditions"], *_LISTED["medicines"]))
-
-_EVERYDAY = _by_first_word(_LISTED["with context"])
 
 _SAME_LENGTH = str.maketrans({"-": " ", "‐": " ", "‑": " ", "\n": " ", "\u00a0": " ", "’": "'", "İ": "i"})
 
@@ -67,46 +65,6 @@ def health_term(text: str) -> Iterator[Range]:
     for start, end, term in _listed_terms(text, _TERMS):
         dose = _DOSE.match(text, end) if term in _MEDICINES else None
         yield start, dose.end() if dose else end
-
-
-# What is said before a condition, in speech and in notes.
-_CLINICAL = (
-    r"(?<!\w)(?:diagnosed\s(?:as|with)|diagnosis(?:\sof|:|\sis|\swas)|history\sof|hx(?:\sof|:)?|h/o|pmhx?:?"
-    r"|dx(?:\sof|:)?|c/o|s/p|f/h"
-    r"|complain(?:s|ed|ing)\sof|complaints?\sof|suffer(?:s|ed|ing)?\s(?:from|with)|presents?\swith|presented\swith"
-    r"|presenting\swith"
-    r"|symptoms\sof|signs\sof|treated\sfor|treatment\sfor|medication\sfor|meds\sfor|therapy\sfor|living\swith"
-    r"|battling|recovering\sfrom"
-    r"|recovered\sfrom|survivor\sof|died\s(?:of|from)|tested\spositive\sfor|positive\sfor|allergic\sto|allerg(?:y"
-    r"|ies)(?:\sto|:)|off\ssick\swith"
-    r"|(?:i|she|he|they|we)(?:['’]ve|['’]s|\shave|\shas|\shad)(?:\s(?:got|had|been\shaving))?|risk\sof|attack\sof"
-    r"|case\sof)"
-    r"(?!\w)"
-)
-
-_BETWEEN = (
-    r"[\s:]{1,3}(?:(?:a|an|the|his|her|my|bad|severe|mild|chronic|acute|worsening|ongoing|terminal|early"
-    r"|stage\s\w{1,3}|bipolar|and|or)\s){0,2}"
-)
-
-_SAID_BEFORE = re.compile(_CLINICAL + _BETWEEN + r"\Z", re.IGNORECASE)
-
-_POSSESSIVE = re.compile(r"(?<!\w)(?:my|his|her)\s\Z", re.IGNORECASE)
-
-_SAID_AFTER = re.compile(
-    r"\s(?:diagnosis|patient|survivor|relapse|symptoms|medication|meds|treatment|tablets)(?!\w)", re.IGNORECASE
-)
-
-
-@recogniser("HEALTH")
-def health_term_in_context(text: str) -> Iterator[Range]:
-    """Everyday words and short abbreviations that mean a condition after "diagnosed with" and its like."""
-    for start, end, term in _listed_terms(text, _EVERYDAY):
-        if len(term) == 2 and not text[start:end].isupper():
-            continue
-        own = term in listed("own conditions") and _POSSESSIVE.search(text, max(0, start - 16), start)
-        if own or _SAID_BEFORE.search(text, max(0, start - 64), start) or _SAID_AFTER.match(text, end):
-            yield start, end
 
 
 # What stands in notes after an abbreviation that says so, listed or not.

@@ -38,7 +38,7 @@ name_introduced = pattern(
 _WORD = re.compile(r"[^\W\d_]+(?:['’](?!s\b)[^\W\d_]+)*", re.IGNORECASE)
 
 MAX_FOLLOWING = 3
-"""Words that may belong to a name after its first."""
+"""Words that may belong to a name after its first, particles left out."""
 
 _BETWEEN = (" ", "  ", "-")
 """What stands between two words of a name."""
@@ -98,6 +98,16 @@ def listed_name(text: str) -> Iterator[Range]:
         if folded in family and len(folded) > 3 and word.islower():
             yield start, end
         position += 1
+
+
+# Particles of several words, or that mean nothing else, tell a name whose first word is in no list.
+name_with_particle = pattern(
+    "PERSON",
+    r"""(?i)(?<![\w@./-]) (?P<first>[^\W\d_]{3,24}) [ ]
+    (?:van[ ](?:der|den|de|het|'t)|von(?:[ ](?:der|dem|und[ ]zu))?|de[ ](?:la|las|los)|bin|ibn|bint|dos|della|af)
+    [ ] (?P<last>[^\W\d_]{3,24}) (?!\w)""",
+    check=lambda match: _before_surname(match["first"].casefold()) and _is_family(match["last"].casefold()),
+)
 
 
 @recogniser("ORG")
@@ -174,18 +184,27 @@ def _gap(text: str, words: Sequence[Word], position: int) -> str | None:
 
 def _last_of_name(text: str, words: Sequence[Word], first: int) -> int:
     """The position of a name's last word."""
-    last = first
-    for position in range(first + 1, min(first + 1 + MAX_FOLLOWING, len(words))):
+    last, particles = first, 0
+    for position in range(first + 1, len(words)):
         gap, folded = _gap(text, words, position), words[position][3]
-        initial_before = len(words[position - 1][3]) == 1
-        if gap not in (_AFTER_INITIAL if initial_before else _BETWEEN):
+        before = words[position - 1][3]
+        if (
+            gap not in (_AFTER_INITIAL if len(before) == 1 else _BETWEEN)
+            or position - first - particles > MAX_FOLLOWING
+        ):
             break
-        if len(folded) == 1:  # the initial of a middle name belongs to the name if more of it follows
+        particles += folded in listed("particles")
+        if len(folded) == 1 or folded in listed("particles"):  # they belong to the name if more of it follows
             continue
-        if not _goes_on(words[first], words[position]):
+        if not (_is_family(folded) if before in listed("particles") else _goes_on(words[first], words[position])):
             break
         last = position
     return last
+
+
+def _is_family(folded: str) -> bool:
+    """Whether a word after a particle is a surname, known or not."""
+    return len(folded) > 2 and (folded in surnames() or folded not in _no_names())
 
 
 def _goes_on(first: Word, word: Word) -> bool:

@@ -2,9 +2,11 @@
 
 import re
 from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
 from atdp_cli.detection.identifiers.recogniser import Recogniser, pattern
+from atdp_cli.files.word_lists import read_lists
 
 _BEFORE, _AFTER = 64, 20  # how far from the number the word that names it may stand, that word included
 
@@ -26,100 +28,12 @@ class NationalId(NamedTuple):
     telling: str = ""
 
 
-ROWS: tuple[NationalId, ...] = (
-    # Brazil, Cadastro de Pessoas Físicas.
-    NationalId("br.cpf", r"\d{3}\.\d{3}\.\d{3}-\d\d | \d{9}-?\d\d", "cpf", telling=r"\d{3}\.\d{3}\.\d{3}-\d\d"),
-    # Argentina, CUIT and CUIL.
-    NationalId("ar.cuit", r"(?:2[03-7]|3[034])(?P<dash>-?)\d{8}(?P=dash)\d", r"cui[tl]"),
-    # Chile, Rol Único Tributario.
-    NationalId(
-        "cl.rut",
-        r"\d{1,2}\.\d{3}\.\d{3}-[\dK] | \d{7,8}-?[\dK]",
-        r"rut|(?-i:RUN)|rol\súnico",
-        telling=r"\d{1,2}\.\d{3}\.\d{3}-[\dK]",
-    ),
-    # Mexico, Clave Única de Registro de Población.
-    NationalId("mx.curp", r"[A-Z]{4}\d{6}[HM][A-Z]{5}[0-9A-Z]\d"),
-    # Canada, social insurance number. In lower case, "sin" is a word.
-    NationalId("ca.sin", r"\d{3}(?P<mark>[ -]?)\d{3}(?P=mark)\d{3}", r"(?-i:SIN|S\.I\.N\.?)|social\sinsurance"),
-    # United Kingdom, National Health Service.
-    NationalId("gb.nhs", r"\d{3}(?P<mark>[ -]?)\d{3}(?P=mark)\d{4}", r"nhs|national\shealth\sservice"),
-    # Ireland, Personal Public Service number.
-    NationalId("ie.pps", r"\d{7}[A-W][A-IW]?", r"ppsn?|personal\spublic\sservice"),
-    # France, numéro de sécurité sociale.
-    NationalId("fr.nir", r"[1-478][ ]?\d\d[ ]?\d\d[ ]?(?:\d\d|2[AB])[ ]?\d{3}[ ]?\d{3}[ ]?\d\d"),
-    # Spain, DNI and, for foreigners, NIE.
-    NationalId("es.dni", r"\d{8}-?[A-Z] | \d\d\.\d{3}\.\d{3}[ -]?[A-Z]"),
-    NationalId("es.nie", r"[XYZ][ -]?\d{7}-?[A-Z]"),
-    # Portugal, citizen card and tax number.
-    NationalId("pt.cc", r"\d{8}[ ]?\d[ ]?[A-Z0-9]{2}\d", r"cc|cart[ãa]o\sde\scidad[ãa]o|citizen\scard"),
-    NationalId("pt.nif", r"\d{3}(?P<mark>[ ]?)\d{3}(?P=mark)\d{3}", r"nif|contribuinte"),
-    # Italy, codice fiscale.
-    NationalId(
-        "it.codicefiscale",
-        r"[A-Z]{3}[ ]?[A-Z]{3}[ ]?[0-9LMNP-V]{2}[A-EHLMPRST][0-9LMNP-V]{2}[ ]?[A-Z][0-9LMNP-V]{3}[A-Z]",
-    ),
-    # Switzerland, AHV and AVS.
-    NationalId("ch.ssn", r"756(?P<mark>[. ]?)\d{4}(?P=mark)\d{4}(?P=mark)\d\d"),
-    # Germany, steuerliche Identifikationsnummer.
-    NationalId(
-        "de.idnr",
-        r"[1-9]\d(?P<mark>[ ]?)\d{3}(?P=mark)\d{3}(?P=mark)\d{3}",
-        r"steuer-?\s?(?:id|identifikationsnummer|nummer)(?:-nr\.?)?|id-?nr|tax\s(?:id|number)",
-    ),
-    # Netherlands, burgerservicenummer.
-    NationalId("nl.bsn", r"\d{9} | \d{4}[. ]\d\d[. ]\d{3} | \d{3}[. ]\d{3}[. ]\d{3}", r"bsn|burgerservicenummer|sofi"),
-    # Belgium, national register number.
-    NationalId(
-        "be.nn",
-        r"\d\d[.]?\d\d[.]?\d\d[ -]?\d{3}[. ]?\d\d",
-        r"rijksregister(?:nummer)?|registre\snational|num[ée]ro\snational|national\s(?:register|number)|niss|insz|nrn",
-        telling=r"\d\d\.\d\d\.\d\d-\d{3}[. ]\d\d",
-    ),
-    # Sweden, Norway, Finland, Iceland. With its hyphen and a date in it the Swedish one needs no word.
-    NationalId(
-        "se.personnummer",
-        r"(?:\d\d)?\d{6}[-+]?\d{4}",
-        r"personnummer|personal\s(?:identity|id)|swedish\sid",
-        telling=r"(?:\d\d)?\d{6}[-+]\d{4}",
-    ),
-    NationalId("no.fodselsnummer", r"\d{6}[ ]?\d{5}", r"f[øo]dselsnummer|personnummer|norwegian\sid|national\sid"),
-    NationalId("fi.hetu", r"\d{6}[-+A-FU-Y]\d{3}[0-9A-FHJ-NPR-Y]"),
-    NationalId("is_.kennitala", r"\d{6}-?\d{4}", r"kennital[au]|kt\."),
-    # Poland, Romania, Bulgaria, Croatia, Slovenia, Estonia.
-    NationalId("pl.pesel", r"\d{11}", r"pesel"),
-    NationalId("ro.cnp", r"\d{13}", r"cnp|cod\snumeric\spersonal"),
-    NationalId("bg.egn", r"\d{6}[ ]?\d{3}[ ]?\d", r"egn|егн"),
-    NationalId("hr.oib", r"\d{11}", r"oib"),
-    NationalId("si.emso", r"\d{13}", r"em[šs]o|jmbg"),
-    NationalId("ee.ik", r"[1-8]\d{10}", r"isikukood|personal\scode"),
-    # Czechia, rodné číslo.
-    NationalId("cz.rc", r"\d{6}/?\d{4}", r"rodn[ée]\s[čc][íi]slo|r\.?\s?[čc]\.", telling=r"\d{6}/\d{4}"),
-    # Greece, AMKA.
-    NationalId("gr.amka", r"\d{11}", r"amka|αμκα"),
-    # Turkey, T.C. Kimlik No.
-    NationalId("tr.tckimlik", r"[1-9]\d{10}", r"(?:t\.?c\.?\s)?kimlik|tckn"),
-    # South Africa.
-    NationalId(
-        "za.idnr",
-        r"\d{6}[ ]?\d{4}[ ]?\d{3}",
-        r"(?:sa|rsa|south\safrican)\sid|(?:identity|id)\s(?:number|no|document)|id",
-    ),
-    # Israel, teudat zehut.
-    NationalId("il.idnr", r"\d{7,8}-?\d", r"(?:teudat|te'udat)\szehut|israeli\sid|t\.?z\."),
-    # India, Aadhaar.
-    NationalId("in_.aadhaar", r"[2-9]\d{3}(?P<mark>[ -]?)\d{4}(?P=mark)\d{4}", r"aadhaar|aadhar|uidai|uid"),
-    # China and South Korea: a date of birth and a check digit.
-    NationalId("cn.ric", r"[1-9]\d{16}[0-9X]"),
-    NationalId("kr.rrn", r"\d{6}-\d{7}"),
-    # Japan, My Number.
-    NationalId(
-        "jp.in_", r"\d{4}(?P<mark>[ -]?)\d{4}(?P=mark)\d{4}", r"my\snumber|mynumber|individual\snumber|マイナンバー"
-    ),
-    # Australia and New Zealand, tax file numbers.
-    NationalId("au.tfn", r"\d{3}(?P<mark>[ -]?)\d{3}(?P=mark)\d{2,3}", r"(?-i:TFN)|tax\sfile"),
-    NationalId("nz.ird", r"\d{2,3}(?P<mark>[ -]?)\d{3}(?P=mark)\d{3} | \d{7,8}-\d", r"(?-i:IRD)|inland\srevenue"),
+ROWS: tuple[NationalId, ...] = tuple(
+    NationalId(module, **dict(line.split(": ", 1) for line in lines))
+    for module, lines in read_lists(Path(__file__).with_suffix(".txt"), "\n").items()
+    if module
 )
+"""All of national.txt."""
 
 
 def identity_number(row: NationalId) -> Recogniser:

@@ -9,15 +9,7 @@ _STATE_CODES = either("state codes")
 
 _STREET = either("street kinds")
 
-_STATE_NAMES = (
-    r"alabama|alaska|arizona|arkansas|california|colorado|connecticut|delaware|florida|georgia|hawaii|idaho"
-    r"|illinois|indiana|iowa|kansas|kentucky|louisiana|maine|maryland|massachusetts|michigan|minnesota"
-    r"|mississippi|missouri|montana|nebraska|nevada|new\s(?:hampshire|jersey|mexico|york)"
-    r"|(?:north|south)\s(?:carolina|dakota)|ohio|oklahoma|oregon|pennsylvania|rhode\sisland|tennessee|texas"
-    r"|utah|vermont|(?:west\s)?virginia|washington|wisconsin|wyoming"
-)
-
-_STATE = rf"(?:{_STATE_CODES}|(?i:{_STATE_NAMES}))"
+_STATE = rf"(?:{_STATE_CODES}|(?i:{either('state names')}))"
 
 _ZIP = r"[0-9]{5}(?:-[0-9]{4})?(?![\w-])"
 
@@ -96,6 +88,16 @@ flat_in_house = pattern(
     (?:court|house|close|mews|mansions|lodge|tower|heights|gardens|terrace|street|st|road|rd|lane|avenue|ave)
     (?!\w) {_REST}""",
     check=lambda match: match["name"].lower() not in listed("not a street") | function_words(),
+)
+
+# India: the number of a house or a plot, then its street, its quarter and its city, parted by commas, up to the PIN.
+numbered_house = pattern(
+    "ADDRESS",
+    r"""(?i)(?<!\w) (?: (?:h(?:ouse)?|d(?:oor)?|flat|plot|shop|villa|quarter|qtr|bungalow|survey|sy|khasra|old|new)
+      [. /-]{1,2} (?:no|number)(?!\w) | hno(?!\w) ) [.:\s\#-]{0,3}
+    (?P<value> [A-Z]{0,2}-?\d{1,5}[A-Z]{0,2}(?:[/-][A-Z0-9]{1,5}){0,5}
+      (?: ,[ ]{0,2} [^\W_][\w'’./-]{0,24}(?:[ ][^\W_][\w'’./-]{0,24}){0,4} ){0,6}+ (?:[ ]?[-–][ ]?\d{3}[ ]?\d{3})? )
+    (?![\w/])""",
 )
 
 _WORD = r"[^\W\d_][\w'’-]{0,24}\.?"

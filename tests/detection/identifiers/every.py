@@ -13,6 +13,7 @@ from atdp_cli.detection.identifiers import (
     crypto,
     dates,
     health,
+    keyed,
     money,
     names,
     national,
@@ -22,7 +23,7 @@ from atdp_cli.detection.identifiers import (
     secrets,
 )
 
-_MODULES = (accounts, contact, crypto, dates, health, money, names, national, network, numbers, places, secrets)
+_MODULES = (accounts, contact, crypto, dates, health, keyed, money, names, national, network, numbers, places, secrets)
 
 CASES: dict[Recogniser, list[str]] = {}
 NAMES: dict[Recogniser, str] = {}

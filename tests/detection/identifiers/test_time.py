@@ -3,6 +3,7 @@
 import pytest
 
 from atdp_cli.detection.identifiers import RECOGNISERS
+from atdp_cli.detection.plain_copy import plain_copy
 from tests.growth import drained, repeated, too_slow
 
 SEEDS = [
@@ -33,6 +34,10 @@ SEEDS = [
     "1,000k ", "exp 01/2",
     "a dot ", "a 1 ", "a @ ", "a . ", "a[@]a.", "cvv ", "4111 1111 1111 1111 01/27 ", "nickname is a",
     "seizure of the ",
+    "name: a ", "first_name=", "a_", "a_a=", 'token: "a', "last name: a b c d ", "<a>", "<a b=", "<first_name>",
+    "&amp;", "&#1;", "%20", "%C3%A9", "\\n", "\\u00e9", "\x1b[1m", "a[.]", "e\u0301", "\u200b", "1\t", "123\t45\t",
+    "GB82\tWEST\n", "1 年", "1 I 2", "due 1/", "flat no. 1, a ", "H.No. 1/", "a van der ", "maria de ", "/home/a",
+    "login a password ", "uid=1(a", "aA1bB2cC3", "dop_v1_a1",
 ]  # fmt: skip
 
 
@@ -42,6 +47,12 @@ def test_no_text_makes_a_recogniser_slow(seed: str) -> None:
     assert [
         place for place, recogniser in enumerate(RECOGNISERS) if too_slow(drained(recogniser), repeated(seed))
     ] == []
+
+
+@pytest.mark.one_in(8)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_text_makes_its_plain_copy_slow(seed: str) -> None:
+    assert not too_slow(plain_copy, repeated(seed))
 
 
 @pytest.mark.ci
