@@ -7,8 +7,10 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+import spacy
 
 from atdp_cli.corpus.record import Record
+from atdp_cli.detection.detector import missed_names
 from atdp_cli.detection.language import (
     LANGUAGES,
     SAMPLE,
@@ -145,3 +147,14 @@ def test_no_other_language_is_imported() -> None:
         "sys.exit([code for code in LANGUAGES if f'spacy.lang.{code}' in sys.modules and code != 'en'] or None)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["Arabic script", "Turkish", "Hebrew"])
+def test_the_missed_names_of_a_corpus_are_said_by_one_sentence(name: str) -> None:
+    """The warning before detection and the owner's verdict say it in the same words."""
+    pipeline = spacy.blank("en")
+    records = [Record(id=str(number), text=TEXTS[name]) for number in range(9)]
+    sentence = f"The text looks like {name}, and the pipeline reads English: most names are missed."
+    assert missed_names(records, pipeline) == sentence
+    assert missed_names([Record(id="1", text=ENGLISH)], pipeline) is None
+    assert missed_names(records, spacy.blank("xx")) is None

@@ -1,6 +1,7 @@
 """Identity, tax and social insurance numbers: of many countries by their check digits, of two by their shape."""
 
 import re
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -28,12 +29,18 @@ class NationalId(NamedTuple):
     telling: str = ""
 
 
-ROWS: tuple[NationalId, ...] = tuple(
-    NationalId(module, **dict(line.split(": ", 1) for line in lines))
-    for module, lines in read_lists(Path(__file__).with_suffix(".txt"), "\n").items()
-    if module
-)
-"""All of national.txt."""
+_TABLE = Path(__file__).with_suffix(".txt")
+
+
+def _read_rows() -> Iterator[NationalId]:
+    """The sections of national.txt."""
+    for module, lines in read_lists(_TABLE, "\n").items():
+        fields = dict(line.split(": ", 1) for line in lines)
+        if module:
+            yield NationalId(module, **fields)
+
+
+ROWS: tuple[NationalId, ...] = tuple(_read_rows())
 
 
 def identity_number(row: NationalId) -> Recogniser:
