@@ -47,12 +47,14 @@ class Record:
         id: For a text file the number of the unit's first line, from 1; unique wherever the corpus's
             own ids are.
         text: The text, without its line ending; of a conversation the contents, a line feed between two.
-        turns: Of a conversation: its messages, in order. No span reaches from one into another.
+        turns: Of a conversation: its messages, in order.
+        borders: Where the line feeds are that join rows, messages and parts of a message. No span holds one.
     """
 
     id: str
     text: str
     turns: tuple[Turn, ...] = ()
+    borders: tuple[int, ...] = ()
 
     @property
     def canonical(self) -> str:
@@ -106,7 +108,7 @@ def read_records(
 def select_records(path: Path, selection: Selection, on_error: OnError = raise_error) -> Iterator[Record]:
     """`read_records` for a `Selection`."""
     groups = grouped(read_segments(path, selection, on_error), selection)
-    return (record_of(group) for group in groups if group[0].text is not None)
+    return (record_of(group, selection) for group in groups if group[0].text is not None)
 
 
 def grouped(segments: Iterator[Segment], selection: Selection) -> Iterator[tuple[Segment, ...]]:
@@ -130,9 +132,16 @@ def grouped(segments: Iterator[Segment], selection: Selection) -> Iterator[tuple
         yield tuple(end)
 
 
-def record_of(segments: tuple[Segment, ...]) -> Record:
+def record_of(segments: tuple[Segment, ...], selection: Selection) -> Record:
     """Join segments to their record."""
-    return Record(segments[0].id, "\n".join(segment.text or "" for segment in segments), tuple(_turns(segments)))
+    ends = itertools.accumulate(len(segment.text or "") + 1 for segment in segments)
+    borders = (
+        end - 1
+        for end, (segment, following) in zip(ends, itertools.pairwise(segments), strict=False)
+        if following.turn != segment.turn or not selection.joins_lines
+    )
+    text = "\n".join(segment.text or "" for segment in segments)
+    return Record(segments[0].id, text, tuple(_turns(segments)), tuple(borders))
 
 
 def _turns(segments: tuple[Segment, ...]) -> Iterator[Turn]:

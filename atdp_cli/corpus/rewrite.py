@@ -73,11 +73,10 @@ def _one_by_one(segments: Iterator[Segment], selection: Selection, edits: Edits)
         for group in grouped(segments, selection):
             waiting.append(group)
             if group[0].text is not None:
-                yield record_of(group)
+                yield record_of(group, selection)
 
     for changes in edits(records()):
-        # Only lines of plain text are joined by what stands between them; messages are not.
-        yield from _edited(waiting.popleft(), changes, joins_lines=selection.unit != "line")
+        yield from _edited(waiting.popleft(), changes, joins_lines=selection.joins_lines)
     if len(waiting) != 1 or waiting[0][0].text is not None:
         raise ValueError("edits must give one sequence for every record")
     yield waiting[0][0], ""
@@ -88,7 +87,7 @@ def _all_at_once(segments: Iterator[Segment], selection: Selection, edits: Edits
     held = list(segments)
     groups = list(grouped(iter(held), selection))[:-1]
     texts: list[Iterator[str]] = []
-    for group, changes in zip(groups, edits(record_of(group) for group in groups), strict=True):
+    for group, changes in zip(groups, edits(record_of(group, selection) for group in groups), strict=True):
         texts.append(iter([text for _, text in _edited(group, changes, joins_lines=False)]))
     for segment in held[:-1]:
         yield segment, next(texts[segment.record])

@@ -48,6 +48,11 @@ class Selection:
         """The field whose value is the record's id, in files with fields; None for the line or row number."""
         return self.id_field if self.unit == "line" else self.unit
 
+    @property
+    def joins_lines(self) -> bool:
+        """Whether the segments of a record are lines of one text, so that a span may reach over several."""
+        return self.unit in ("paragraph", "document")
+
 
 LINES = Selection()
 """Every line, object or row is a record."""
@@ -55,7 +60,7 @@ LINES = Selection()
 
 def streams(selection: Selection) -> bool:
     """Whether a record's segments stand side by side in the file, so that it need not be held whole."""
-    return selection.unit in ("line", "paragraph", "document")
+    return selection.unit == "line" or selection.joins_lines
 
 
 def record_numbers(selection: Selection) -> Callable[[str], int]:

@@ -1,4 +1,4 @@
-"""Sensitive spans of a record, the four nested tiers that flag them, and spans cut at message borders."""
+"""Sensitive spans of a record, the four nested tiers that flag them, and spans cut where rows and messages meet."""
 
 import bisect
 from collections.abc import Iterable, Iterator, Sequence
@@ -112,39 +112,30 @@ def _telling(span: Span) -> tuple[bool, int, int, int, int, Span]:
     return span.label != MEMORISED, _RANK[span.tier], span.start - span.end, source, looseness, span
 
 
-def spans_within_turns(record: Record, spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The sorted spans of a record; of a conversation those that reach over several messages are cut at their ends."""
-    if not record.turns:
+def spans_within_borders(record: Record, spans: Iterable[Span]) -> tuple[Span, ...]:
+    """The sorted spans of a record; those that reach over several rows or messages are cut there."""
+    if not record.borders:
         return tuple(spans)
-    return tuple(sorted({piece for span in spans for piece in _pieces(record, span)}, key=by_place))
+    holes = [(border, border + 1) for border in record.borders]
+    return tuple(sorted({piece for span in spans for piece in _pieces(record.text, span, holes)}, key=by_place))
 
 
-def _pieces(record: Record, span: Span) -> Iterator[Span]:
-    for start, end in _cut(record, span.start, span.end):
-        text = record.text[start:end]
+def _pieces(text: str, span: Span, holes: Sequence[Range]) -> Iterator[Span]:
+    for start, end in outside(span, holes):
+        piece = text[start:end]
         if (start, end) == (span.start, span.end):
             yield span
-        elif stripped := text.strip():
-            begin = start + len(text) - len(text.lstrip())
+        elif stripped := piece.strip():
+            begin = start + len(piece) - len(piece.lstrip())
             yield replace(span, start=begin, end=begin + len(stripped))
 
 
-def _cut(record: Record, start: int, end: int) -> Iterator[Range]:
-    """The parts of a range that lie in messages."""
-    first = bisect.bisect_right(record.turns, start, key=lambda turn: turn.end)
-    for turn in record.turns[first:]:
-        if turn.start >= end:
-            return
-        if (begin := max(start, turn.start)) < (stop := min(end, turn.end)):
-            yield begin, stop
-
-
-def sentences_within_turns(record: Record, sentences: Sequence[Range]) -> tuple[Range, ...]:
-    """The sentences of a record, cut where messages begin: disjoint, in order, and together still the whole text."""
-    if not record.turns:
+def sentences_within_borders(record: Record, sentences: Sequence[Range]) -> tuple[Range, ...]:
+    """The sentences of a record, cut where rows or messages begin: disjoint, in order, and still the whole text."""
+    if not record.borders:
         return tuple(sentences)
-    begins = [start for start, _ in sentences]
-    cuts = sorted({*begins, *(turn.start for turn in record.turns if 0 < turn.start < len(record.text))})
+    inner = (border + 1 for border in record.borders if border + 1 < len(record.text))
+    cuts = sorted({*inner, *(start for start, _ in sentences)})
     return tuple(zip(cuts, [*cuts[1:], len(record.text)], strict=True)) if sentences else ()
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from atdp_cli.corpus.record import Record
-from atdp_cli.corpus.spans import Range, Span, Tier, at_tier, by_place, sentences_within_turns, spans_within_turns
+from atdp_cli.corpus.spans import Range, Span, Tier, at_tier, by_place, sentences_within_borders, spans_within_borders
 from atdp_cli.detection.entities import LABEL_OF
 from atdp_cli.detection.executor import OpenReader, in_process
 from atdp_cli.detection.identifiers import IDENTIFIER_LABELS
@@ -188,5 +188,5 @@ def correct(
     corrected = [*allowed(text, refined(text, finding.spans, speaker_labels), allow), *denied(text, deny)]
     # What an earlier redaction put there hides nothing any more.
     spans = sorted(set(label_filter.apply(allowed(text, corrected, (PLACEHOLDERS,)))), key=by_place)
-    sentences = sentences_within_turns(finding.record, finding.sentences)
-    return Detection(finding.record, spans_within_turns(finding.record, spans), finding.tokens, sentences)
+    sentences = sentences_within_borders(finding.record, finding.sentences)
+    return Detection(finding.record, spans_within_borders(finding.record, spans), finding.tokens, sentences)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from atdp_cli.corpus.record import Record
-from atdp_cli.corpus.spans import Span, Tier, spans_within_turns
+from atdp_cli.corpus.spans import Span, Tier, spans_within_borders
 from atdp_cli.detection.detect import confidence
 from atdp_cli.errors import InputError
 from atdp_cli.files.corpus_file import check_regular, display_name, read_lines, without_mark
@@ -38,8 +38,8 @@ def read_spans(path: Path, records: Iterable[Record]) -> Iterator[tuple[Record, 
     """Each record with its spans from a file that has one line for every record, in the same order.
 
     The spans are sorted and sensitive at every tier. Members other than those of `spans_line` are ignored;
-    `source` may be missing and is then `file`. Those that reach over
-    several messages of a conversation are cut there. One line and one record are in memory at a time.
+    `source` may be missing and is then `file`. Those that reach over several rows of a record, or messages of a
+    conversation, are cut there. One line and one record are in memory at a time.
 
     Raises:
         InputError: A line is malformed or belongs to another record, or there are too few or too many.
@@ -58,7 +58,7 @@ def _pairs(path: Path, records: Iterable[Record]) -> Iterator[tuple[Record, tupl
             raise InputError(
                 f"{where} is one too many: the corpus has fewer records.", "Use the spans file of this corpus."
             )
-        yield record, spans_within_turns(record, _spans(without_mark(number, line)[1], record, where))
+        yield record, spans_within_borders(record, _spans(without_mark(number, line)[1], record, where))
     if next(remaining, None) is not None:
         raise InputError(
             f"{display_name(path)} ends after line {number}, but the corpus has more records.",

@@ -126,20 +126,20 @@ def test_everything_but_flagged_spans_stays_byte_for_byte(atdp: Atdp, mail: Path
 @pytest.mark.parametrize("name", ["mail.txt", "mail.jsonl", "mail.csv", "mail.parquet", "mail.txt.gz"])
 def test_a_copy_read_again_has_the_decoys_of_its_records(atdp: Atdp, tmp_path: Path, name: str) -> None:
     """Flagged spans that hold line feeds and quotes, over records that are several lines, objects or rows."""
-    from atdp_cli.corpus.spans import Span, Tier
+    from atdp_cli.corpus.spans import Span, Tier, spans_within_borders
     from atdp_cli.privacy.rng import insecure_stream
     from atdp_cli.replacement.decoys import integer_draws
 
     path, unit = tmp_path / name, "paragraph" if ".txt" in name else "user"
     _write(path, [("a", 'Ask "Tom\r'), ("b", "Jones, Omar"), ("a", "Haddad 12\n34, then"), ("a", "Anna")], unit)
     records = list(read_records(path, unit=unit))
-    spans = [[Span(2, len(record.text) - 1, "PERSON", "file", Tier.LOW_ENTITY)] for record in records]
+    whole = [Span(2, len(record.text) - 1, "PERSON", "file", Tier.LOW_ENTITY) for record in records]
+    spans = [spans_within_borders(record, [span]) for record, span in zip(records, whole, strict=True)]
     listed = tmp_path / "spans.jsonl"
     listed.write_text(
         "".join(
-            json.dumps({"id": record.id, "spans": [{"start": s.start, "end": s.end, "label": s.label} for s in actual]})
-            + "\n"
-            for record, actual in zip(records, spans, strict=True)
+            json.dumps({"id": record.id, "spans": [{"start": span.start, "end": span.end, "label": span.label}]}) + "\n"
+            for record, span in zip(records, whole, strict=True)
         )
     )
     ended = atdp(

@@ -4,6 +4,7 @@ import functools
 import random
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import torch
@@ -36,7 +37,8 @@ def record_of(messages: Sequence[tuple[str, str]]) -> Record:
     for role, content in messages:
         start = turns[-1].end + 1 if turns else 0
         turns.append(Turn(role, start, start + len(content)))
-    return Record("1", "\n".join(content for _, content in messages), tuple(turns))
+    borders = tuple(turn.start - 1 for turn in turns[1:])
+    return Record("1", "\n".join(content for _, content in messages), tuple(turns), borders)
 
 
 def flagged(messages: Sequence[tuple[str, str]]) -> FlaggedRecord:
@@ -146,6 +148,8 @@ def test_no_span_reaches_into_another_message() -> None:
     assert [turn.start for turn in record.turns if 0 < turn.start < len(record.text)] == [
         start for start, _ in actual.sentences if start not in (0, 10)
     ]
+    begun = replace(record, text=record.text[:12])  # of which the share that is flagged is measured
+    assert correct(Finding(begun, (), (), ((0, 12),)), (), ()).sentences == ((0, 12),)
 
 
 def test_tokens_of_the_template_are_never_learnt(named: tuple[str, Checkpoint]) -> None:
