@@ -27,6 +27,9 @@ from atdp_cli.files.corpus_file import (
 MAX_LINES = 1_000_000
 """The most lines of a row."""
 
+DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar"}
+"""What may stand between the fields of a row."""
+
 _QUOTE = '"'
 
 _WITHIN = re.compile('[^"]*(?:""[^"]*)*')
@@ -53,13 +56,13 @@ def separated_segments(path: Path, selection: Selection, on_error: OnError) -> I
     """Read the segments of a CSV or TSV file, as `record.read_segments` does. Faults of the header, and a quote that
     stays open, are never skipped.
     """
-    delimiter = "\t" if kind_of(path) == "tsv" else ","
+    delimiter = _delimiter(path, selection.text_field)
     rows = _rows(path, delimiter)
     header = next(rows, None)
     if header is None or not header.text:
         yield Segment("" if header is None else header.before, None)
         return
-    names = [_value(header.text[slice(*span)]) for span in _fields(header, delimiter, display_name(path), None)]
+    names = _names(header, delimiter, path)
     column = column_of(names, selection.text_field, path)
     key = None if selection.key is None else column_of(names, selection.key, path)
     before = header.before + header.text + header.ending
@@ -80,6 +83,29 @@ def separated_segments(path: Path, selection: Selection, on_error: OnError) -> I
         yield Segment(before + row.text[:start], _value(written), record(id_), id_, written, spelled)
         before = row.text[end:] + row.ending
     yield Segment(before, None)
+
+
+def _delimiter(path: Path, text_field: str) -> str:
+    """The first of `DELIMITERS` by which the header has the column of the text, that of the suffix before the others;
+    where none has, the one by which there are the most columns.
+    """
+    own = "\t" if kind_of(path) == "tsv" else ","
+    columns = {delimiter: _columns(path, delimiter) for delimiter in (own, *DELIMITERS)}
+    fitting = (delimiter for delimiter, names in columns.items() if text_field in names)
+    return next(fitting, max(columns, key=lambda delimiter: len(columns[delimiter])))
+
+
+def _columns(path: Path, delimiter: str) -> list[str]:
+    """The names in the header; none where it is not of the dialect."""
+    try:
+        header = next(_rows(path, delimiter), None)
+        return [] if header is None else _names(header, delimiter, path)
+    except InputError:
+        return []
+
+
+def _names(header: _Row, delimiter: str, path: Path) -> list[str]:
+    return [_value(header.text[slice(*span)]) for span in _fields(header, delimiter, display_name(path), None)]
 
 
 def column_of(names: Sequence[str], name: str, path: Path) -> int:
@@ -187,7 +213,7 @@ def _fields(row: _Row, delimiter: str, name: str, count: int | None) -> list[tup
     if count is not None and len(spans) != count:
         raise InputError(
             f"{where}: the row has {len(spans)} fields, the header {count}.",
-            f"Put fields that hold a {'tab' if delimiter != ',' else 'comma'} or line feed in quotes.",
+            f"Put fields that hold a {DELIMITERS[delimiter]} or line feed in quotes.",
         )
     return spans
 

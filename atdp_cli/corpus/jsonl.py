@@ -16,6 +16,8 @@ Value = tuple[object, int, int]
 
 _WHITESPACE = re.compile(r"[ \t\n\r]*")
 
+_ONE_A_LINE = "Each line must be one JSON object: jq -c '.[]' makes them of a list, jq -c . of indented objects."
+
 _DECODER = json.JSONDecoder(object_pairs_hook=unique_members)
 
 
@@ -112,14 +114,14 @@ def _members(line: str, where: str) -> dict[str, Value]:
     try:
         if not line.startswith("{", _skip(line, 0)):
             json.loads(line)
-            raise InputError(f"{where} is not a JSON object.", "Each line must be one JSON object.")
+            raise InputError(f"{where} is not a JSON object.", _ONE_A_LINE)
         members, end = object_members(line)
         if end != len(line):
             raise ValueError
     except RepeatedKeyError as error:
         raise InputError(f"{where} has a key more than once.", "Keep one of them.") from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} is not valid JSON.", "Each line must be one JSON object.") from error
+        raise InputError(f"{where} is not valid JSON.", _ONE_A_LINE) from error
     return members
 
 

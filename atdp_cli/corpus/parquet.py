@@ -48,7 +48,8 @@ def parquet_segments(path: Path, selection: Selection, on_error: OnError) -> Ite
 def write_rows(source: Path, selection: Selection, edited: Iterator[tuple[Segment, str]], stream: Writable) -> None:
     """Write the rows of `source` that `edited` names, in order, with its texts in the text field.
 
-    Schema, metadata, the other columns' values and each column's codec stay; row groups do not.
+    Schema, metadata, the other columns' values and each column's codec stay; row groups do not. A dictionary of texts
+    gets indices of 32 bits, as there may be more texts than before.
 
     Args:
         source: A Parquet file.
@@ -63,10 +64,11 @@ def write_rows(source: Path, selection: Selection, edited: Iterator[tuple[Segmen
 
     try:
         with _opened(source) as file:
-            batches = _edited_batches(source, file, selection, edited)
+            schema = _written_schema(file.schema_arrow, selection.text_field)
+            batches = _edited_batches(source, file, schema, selection.text_field, edited)
             # Metadata that reading refuses ends the process when the codecs are asked for first.
             batch = next(batches, None)
-            with pq.ParquetWriter(stream, file.schema_arrow, compression=_codecs(file)) as writer:
+            with pq.ParquetWriter(stream, schema, compression=_codecs(file)) as writer:
                 for each in itertools.chain([] if batch is None else [batch], batches):
                     writer.write_batch(each)
     except pa.ArrowException as error:
@@ -75,13 +77,23 @@ def write_rows(source: Path, selection: Selection, edited: Iterator[tuple[Segmen
         ) from error
 
 
+def _written_schema(schema: Any, text_field: str) -> Any:
+    import pyarrow as pa
+
+    place = schema.get_field_index(text_field)
+    field = schema.field(place)
+    if not pa.types.is_dictionary(field.type):
+        return schema
+    return schema.set(place, field.with_type(pa.dictionary(pa.int32(), field.type.value_type)))
+
+
 def _edited_batches(
-    source: Path, file: Any, selection: Selection, edited: Iterator[tuple[Segment, str]]
+    source: Path, file: Any, schema: Any, text_field: str, edited: Iterator[tuple[Segment, str]]
 ) -> Iterator[Any]:
     import pyarrow as pa
 
-    place = file.schema_arrow.get_field_index(selection.text_field)
-    field = file.schema_arrow.field(place)
+    place = schema.get_field_index(text_field)
+    field = schema.field(place)
     segment, text, first = *next(edited), 0
     for first, batch in _batches(source, file, None):
         texts: dict[int, list[str]] = {}
@@ -91,9 +103,7 @@ def _edited_batches(
         selected = batch if len(texts) == batch.num_rows else batch.take(pa.array(list(texts), pa.int64()))
         if texts:
             values = [
-                each[0]
-                if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
-                else with_contents(batch.column(place)[row].as_py(), each)
+                each[0] if _holds_strings(field.type) else with_contents(batch.column(place)[row].as_py(), each)
                 for row, each in texts.items()
             ]
             yield selected.set_column(place, field, pa.array(values, field.type))
@@ -150,7 +160,7 @@ def _check_columns(path: Path, schema: Any, selection: Selection) -> None:
 
     kind = schema.field(column_of(schema.names, selection.text_field, path)).type
     conversations = types.is_list(kind) or types.is_large_list(kind)
-    if not (types.is_string(kind) or types.is_large_string(kind) or conversations):
+    if not (_holds_strings(kind) or conversations):
         raise InputError(
             f"{display_name(path)}: the column {selection.text_field} holds neither strings nor lists of messages.",
             "Name the column that holds the text with --text-field.",
@@ -159,12 +169,18 @@ def _check_columns(path: Path, schema: Any, selection: Selection) -> None:
     if selection.key is None:
         return
     kind = schema.field(column_of(schema.names, selection.key, path)).type
-    kind = kind.value_type if types.is_dictionary(kind) else kind
-    if not (types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind)):
+    if not (_holds_strings(kind) or types.is_integer(kind.value_type if types.is_dictionary(kind) else kind)):
         raise InputError(
             f"{display_name(path)}: the column {selection.key} holds neither strings nor whole numbers.",
             "Use another column.",
         )
+
+
+def _holds_strings(kind: Any) -> bool:
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
 def _parts(value: object, where: str) -> list[Part]:

@@ -10,6 +10,8 @@ from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.corpus_file import OnError, display_name, read_lines, without_mark
 from atdp_cli.files.regexes import Expression, compiled
 
+_JSON = re.compile(r'\ufeff?\s*(?:\[\s*$|(?:\[\s*)?\{\s*(?:"|$))')
+
 EXAMPLE = "(?P<assistant>SYS|ACT): ?|(?P<user>USR): ?"
 
 
@@ -57,7 +59,7 @@ def text_segments(path: Path, selection: Selection, on_error: OnError) -> Iterat
     speakers = None if selection.turns is None else parse_speakers(selection.turns)
     before, record, id_, within = "", -1, "", False
     turn, role = -1, ""
-    for number, line, ending in read_lines(path, on_error):
+    for number, line, ending in _lines(path, on_error):
         mark, text = without_mark(number, line)
         if not text.strip():
             before += line + ending
@@ -83,10 +85,27 @@ def text_segments(path: Path, selection: Selection, on_error: OnError) -> Iterat
     yield Segment(before, None)
 
 
+def _lines(path: Path, on_error: OnError) -> Iterator[tuple[int, str, str]]:
+    """`read_lines` of what is plain text.
+
+    Raises:
+        InputError: It begins as JSON does. Edits of its lines would cut through escapes and quotes.
+    """
+    blank = True
+    for number, line, ending in read_lines(path, on_error):
+        if blank and _JSON.match(line):
+            raise InputError(
+                f"{display_name(path)} holds JSON, and is read as plain text.",
+                "Name it with .jsonl, one object a line. To read lines of JSON as text: jq -cR '{text: .}'.",
+            )
+        blank = blank and not line.removeprefix("\ufeff").strip()
+        yield number, line, ending
+
+
 def _document(path: Path, on_error: OnError) -> Iterator[Segment]:
     pieces: list[str] = []
     mark = ending = ""
-    for number, line, line_ending in read_lines(path, on_error):
+    for number, line, line_ending in _lines(path, on_error):
         here, text = without_mark(number, line)
         mark = mark or here
         pieces += (ending, text)

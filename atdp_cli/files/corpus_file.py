@@ -1,5 +1,6 @@
 """Corpus files: formats by suffix, and lines of text with bounds on what a file may do to the memory."""
 
+import codecs
 import contextlib
 import functools
 import io
@@ -137,7 +138,12 @@ MAX_PACKED, UNPACKED_ANYWAY = 200, 1 << 23
 """The most times its size that a compressed file may unpack to, and the bytes that it may unpack to in any case. Text
 packs to a third, seldom to a twentieth; a file that unpacks to far more is made to fill a disk."""
 
-_KINDS: dict[str, Kind] = {".jsonl": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), "jsonl"),
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+}
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -270,16 +276,33 @@ def decoded(raw: bytes, path: Path, number: int) -> tuple[str, str]:
     Raises:
         InputError: It is not UTF-8.
     """
+    encoding = _wide_encoding(raw) if number == 1 else ""
     try:
-        line = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        hint = (
-            "Decompress the file, or give it its .gz or .zst suffix."
-            if raw.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd"))
-            else "Convert the file, for example with: iconv -f latin1 -t utf-8."
-        )
-        raise InputError(f"{display_name(path)}: line {number} is not UTF-8.", hint) from error
-    return without_ending(line)
+        if not encoding:
+            return without_ending(raw.decode("utf-8"))
+    except UnicodeDecodeError:
+        encoding = "latin1"
+    hint = (
+        "Decompress the file, or give it its .gz or .zst suffix."
+        if raw.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd"))
+        else f"Convert the file, for example with: iconv -f {encoding} -t utf-8."
+    )
+    raise InputError(f"{display_name(path)}: line {number} is not UTF-8.", hint)
+
+
+def _wide_encoding(raw: bytes) -> str:
+    """The encoding of two or four bytes a character in which a file begins so; empty for others.
+
+    Without a byte order mark, ASCII in UTF-16 is valid UTF-8 in which every other character is NUL.
+    """
+    if raw.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    for name, at in (("utf-16le", 1), ("utf-16be", 0)):
+        if len(raw) > 3 and not any(raw[at::2]) and all(raw[1 - at :: 2]):
+            return name
+    return ""
 
 
 def without_ending(line: str) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from atdp_cli.corpus.rewrite import rewrite_corpus
 from atdp_cli.corpus.segments import Selection
 from atdp_cli.errors import AtdpError, InputError
 from tests.chats import CONVERSATIONS
+from tests.corpus.corpora import nothing
 
 MESSAGES = Selection(text_field="messages")
 
@@ -117,10 +118,7 @@ def test_only_what_is_said_is_rewritten(
         [role for role, _ in c] for c in conversations
     ]
 
-    def none(records: Iterator[Record]) -> Iterator[Sequence[Edit]]:
-        return (() for _ in records)
-
-    rewrite_corpus(source, same, none, MESSAGES)
+    rewrite_corpus(source, same, nothing, MESSAGES)
     assert same.read_bytes() == source.read_bytes()
     changes = [
         # What stands between two parts of a message is no character of the file.

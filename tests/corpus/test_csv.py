@@ -2,9 +2,10 @@
 
 import contextlib
 import csv
+import gzip
 import io
 import tracemalloc
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from atdp_cli.corpus.record import Record
 from atdp_cli.corpus.rewrite import Edits, rewrite_corpus
 from atdp_cli.corpus.segments import Selection
 from atdp_cli.errors import InputError, UsageError
-from tests.corpus.corpora import pairs, written
+from tests.corpus.corpora import nothing, pairs, written
 
 
 def replaced(new: str) -> Edits:
@@ -27,10 +28,6 @@ def replaced(new: str) -> Edits:
         return ([Edit(0, len(record.text), new)] if record.text else [] for record in records)
 
     return edits
-
-
-def nothing(records: Iterator[Record]) -> Iterable[Sequence[Edit]]:
-    return (() for _ in records)
 
 
 def rewritten(folder: Path, name: str, content: str | bytes, edits: Edits, **options: Any) -> str:
@@ -55,6 +52,30 @@ def test_tabs_separate_the_fields_of_tsv(tmp_path: Path) -> None:
     assert pairs(written(tmp_path, "c.tsv", 'id\ttext\n1\ta, b\n2\t"c\td"\n')) == [("2", "a, b"), ("3", "c\td")]
 
 
+@pytest.mark.parametrize("name", ["c.csv", "c.tsv", "c.csv.gz"])
+@pytest.mark.parametrize("delimiter", [",", "\t", ";", "|"])
+def test_the_delimiter_is_the_one_by_which_the_header_has_the_text(tmp_path: Path, name: str, delimiter: str) -> None:
+    """Whatever the rows hold most, and whatever the suffix."""
+    text = "a; b | c, d\t1,5;;||"
+    content = "\ufeff" + delimiter.join(("id", "text", '"n;a|b,c"\r\n1', f'"{text}"', "\r\n"))
+    path, target = written(tmp_path, name, content), tmp_path / f"out.{name}"
+    assert pairs(path, id_field="id") == [("1", text)]
+    rewrite_corpus(path, target, replaced(f"x{delimiter}y"))
+    assert pairs(target) == [("2", f"x{delimiter}y")]
+    whole = gzip.decompress(target.read_bytes()) if name.endswith(".gz") else target.read_bytes()
+    assert whole.decode() == content.replace(text, f"x{delimiter}y")
+
+
+def test_a_header_of_one_column_and_one_that_two_delimiters_fit(tmp_path: Path) -> None:
+    assert pairs(written(tmp_path, "c.csv", "text\na;b|c\td\n")) == [("2", "a;b|c\td")]
+    assert pairs(written(tmp_path, "c.csv", "text,a;text\nb,c;d\n")) == [("2", "b")]
+    assert pairs(written(tmp_path, "c.csv", "x,y;text\na,b;c,d\n")) == [("2", "c,d")]
+    with pytest.raises(InputError, match="no column body among its 3"):
+        pairs(written(tmp_path, "c.csv", "id;text;n, m\n1;a;2\n"), text_field="body")
+    with pytest.raises(InputError, match=r"3 fields, the header 2. Put fields that hold a semicolon"):
+        pairs(written(tmp_path, "c.csv", "id;text\n1;a;b\n"))
+
+
 def test_rows_that_share_a_column_are_one_record(tmp_path: Path) -> None:
     content = 'user,text\nann,1\n5,2\n"ann",3\nbob,4\n'
     assert pairs(written(tmp_path, "c.csv", content), unit="user") == [("ann", "1\n3"), ("5", "2"), ("bob", "4")]
@@ -71,15 +92,6 @@ def test_a_new_text_is_quoted_where_it_needs_it(tmp_path: Path) -> None:
     for new, field in [("a,b", '"a,b"'), ('"', '""""'), ("a\nb", '"a\nb"'), ("a\rb", '"a\rb"'), ("", '""'), ("é", "é")]:
         assert rewritten(tmp_path, "csv", "text\nold\n", replaced(new)) == f"text\n{field}\n"
     assert rewritten(tmp_path, "tsv", "n\ttext\n1\told\n", replaced("a,\tb")) == 'n\ttext\n1\t"a,\tb"\n'
-
-
-def test_grouped_rows_keep_their_places(tmp_path: Path) -> None:
-    content = "user,text\nann,abc\nbob,xyz\nann,def\n"
-
-    def across(records: Iterator[Record]) -> Iterator[list[Edit]]:
-        return ([Edit(2, 5, "[A]")] if record.id == "ann" else [] for record in records)
-
-    assert rewritten(tmp_path, "csv", content, across, unit="user") == "user,text\nann,ab[A]\nbob,xyz\nann,ef\n"
 
 
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)

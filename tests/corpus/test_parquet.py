@@ -2,7 +2,7 @@
 
 import errno
 import tracemalloc
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -16,24 +16,17 @@ from hypothesis import strategies as st
 
 from atdp_cli.corpus import parquet
 from atdp_cli.corpus.edits import Edit
-from atdp_cli.corpus.record import Record, read_records
+from atdp_cli.corpus.record import Record
 from atdp_cli.corpus.rewrite import Edits, rewrite_corpus
 from atdp_cli.corpus.segments import Selection
 from atdp_cli.errors import InputError, RunError, UsageError
+from tests.corpus.corpora import nothing, pairs
 
 
 def written(folder: Path, columns: dict[str, Any], **options: Any) -> Path:
     path = folder / "in.parquet"
     pq.write_table(pa.table(columns), path, **options)
     return path
-
-
-def pairs(path: Path, **options: Any) -> list[tuple[str, str]]:
-    return [(record.id, record.text) for record in read_records(path, **options)]
-
-
-def nothing(records: Iterator[Record]) -> Iterable[Sequence[Edit]]:
-    return (() for _ in records)
 
 
 def marked(records: Iterator[Record]) -> Iterator[list[Edit]]:
@@ -59,6 +52,23 @@ def test_rows_that_share_a_column_are_one_record(tmp_path: Path) -> None:
     result = rewritten(path, marked, unit="user").read()
     assert result["text"].to_pylist() == ["[ann]", "[bob]", "3"]
     assert result["user"].type == users.type
+
+
+@pytest.mark.parametrize("strings", [pa.string(), pa.large_string()])
+def test_a_dictionary_of_texts_may_grow(tmp_path: Path, strings: Any) -> None:
+    """Indices of 8 bits, as of a category of pandas, number 128 texts."""
+    texts = pa.array(["a", "b"] * 200).cast(strings).dictionary_encode().cast(pa.dictionary(pa.int8(), strings))
+    path = written(tmp_path, {"n": range(400), "text": texts}, row_group_size=150)
+    result = rewritten(path, marked).read()
+    assert result["text"].to_pylist() == [f"[{row + 1}]" for row in range(400)]
+    assert pa.types.is_dictionary(result["text"].type)
+    assert result["n"].to_pylist() == list(range(400))
+
+
+def test_texts_as_views(tmp_path: Path) -> None:
+    path = written(tmp_path, {"text": pa.array(["a", "b"], pa.string_view())})
+    result = rewritten(path, marked).read()
+    assert (result["text"].to_pylist(), result["text"].type) == (["[1]", "[2]"], pa.string_view())
 
 
 VALUES: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {

@@ -48,7 +48,7 @@ def test_a_document_is_the_file_less_its_last_ending(tmp_path: Path) -> None:
     assert pairs(written(tmp_path, "c.txt", "\na\r\n\nb\r\n"), unit="document") == [("1", "\na\r\n\nb")]
 
 
-@given(text=st.text(st.characters(exclude_categories=["Cs"])))
+@given(text=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="[{")))
 def test_lines_agree_with_splitting_by_hand(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.mktemp("corpus") / "c.txt"
     path.write_bytes(text.encode())
@@ -66,7 +66,7 @@ def test_lines_agree_with_splitting_by_hand(tmp_path_factory: pytest.TempPathFac
             pairs(path)
 
 
-@pytest.mark.parametrize("name", ["c.jsonl", "c.jsonl.gz", "c.jsonl.zst", "c.JSONL"])
+@pytest.mark.parametrize("name", ["c.jsonl", "c.jsonl.gz", "c.jsonl.zst", "c.JSONL", "c.json", "c.ndjson", "c.json.gz"])
 def test_json_lines(tmp_path: Path, name: str) -> None:
     content = '{"text": "a\\nb", "n": 1}\r\n\n  {"user": {"text": "x"}, "text":"\\ud83d\\ude00é"}  \n{"text":""}'
     path = written(tmp_path, name, content)
@@ -127,6 +127,54 @@ def test_large_files_survive_compression(tmp_path: Path) -> None:
     lines = [f"line {number} " + "x" * (number % 700) for number in range(3000)]
     for name in ("c.gz", "c.zst"):
         assert [text for _, text in pairs(written(tmp_path, name, "\n".join(lines)))] == lines
+
+
+JSON = [
+    '{"text": "\\u0042oz called"}\n{"text": "b"}\n',
+    '\ufeff{"text": "one object"}',
+    '\r\n \r\n { "messages": []}',
+    '\ufeff\n{"text": "a"}',
+    '[\n  {"text": "a"},\n  {"text": "b"}\n]\n',
+    '[{"text": "a"}, {"text": "b"}]',
+    '[ {\n"text": "a"}]',
+    '{\n  "text": "a"\n}\n',
+]
+
+
+@pytest.mark.parametrize("content", JSON)
+@pytest.mark.parametrize("name", ["c.txt", "c", "c.log", "c.js", "c.txt.gz"])
+@pytest.mark.parametrize("unit", ["line", "paragraph", "document"])
+def test_json_is_not_read_as_plain_text(tmp_path: Path, name: str, content: str, unit: str) -> None:
+    """Redacting its lines would cut through escapes."""
+    with pytest.raises(InputError, match=r"holds JSON, and is read as plain text. Name it with .jsonl, one object"):
+        pairs(written(tmp_path, name, content), unit=unit)
+
+
+def test_json_on_standard_input_is_not_read_as_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"text": "a"}')))
+    with pytest.raises(InputError, match="standard input holds JSON"):
+        pairs(Path("-"))
+
+
+@pytest.mark.parametrize("text", ["[12:03] a: b", "[a]", "{a} b", "{}", "[1, 2]", '"a": {"b"}', "a\n[\n{", "[[a]]"])
+def test_plain_text_may_begin_with_a_bracket(tmp_path: Path, text: str) -> None:
+    assert "\n".join(each for _, each in pairs(written(tmp_path, "c.txt", text))) == text
+
+
+@pytest.mark.parametrize("name", ["c.json", "c.jsonl", "c.ndjson.gz"])
+@pytest.mark.parametrize("content", JSON[4:])
+def test_json_that_is_not_an_object_a_line_is_told_how_to_become_so(tmp_path: Path, name: str, content: str) -> None:
+    with pytest.raises(InputError, match=r"line 1 is not .*Each line must be one JSON object: jq -c '\.\[\]' makes"):
+        pairs(written(tmp_path, name, content))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16le", "utf-16be", "utf-32"])
+@pytest.mark.parametrize("name", ["c.txt", "c.jsonl", "c.csv"])
+def test_wide_characters_are_told_how_to_become_utf_8(tmp_path: Path, name: str, encoding: str) -> None:
+    """Without a byte order mark, ASCII in them is valid UTF-8 in which nothing would be found."""
+    path = written(tmp_path, name, '{"text": "a"}\n{"text": "Boz"}\n'.encode(encoding))
+    with pytest.raises(InputError, match=rf"line 1 is not UTF-8. .*iconv -f {encoding} -t utf-8"):
+        pairs(path)
 
 
 MALFORMED = [

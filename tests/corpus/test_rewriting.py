@@ -4,7 +4,7 @@ import gzip
 import io
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,7 @@ from atdp_cli.corpus.record import Record, read_records
 from atdp_cli.corpus.rewrite import Edits, rewrite_corpus
 from atdp_cli.corpus.segments import Selection
 from atdp_cli.errors import InputError, UsageError
-
-
-def nothing(records: Iterator[Record]) -> Iterable[Sequence[Edit]]:
-    return (() for _ in records)
+from tests.corpus.corpora import nothing
 
 
 def each(*changes: Edit) -> Edits:

@@ -1,22 +1,16 @@
 """Lines and rows that cannot be read: skipped where the caller says so, and left out of what is written."""
 
-from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from atdp_cli.corpus.edits import Edit
-from atdp_cli.corpus.record import Record, read_records
+from atdp_cli.corpus.record import read_records
 from atdp_cli.corpus.rewrite import rewrite_corpus
 from atdp_cli.corpus.segments import Selection
 from atdp_cli.errors import InputError
-
-
-def nothing(records: Iterator[Record]) -> Iterable[Sequence[Edit]]:
-    return (() for _ in records)
-
+from tests.corpus.corpora import nothing
 
 CASES: list[tuple[str, str, bytes, bytes, list[str]]] = [
     ("c.txt", "line", b"a\n\xff\n\nb", b"a\n\nb", ["2"]),
