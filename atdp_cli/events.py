@@ -138,7 +138,7 @@ class StateSaved(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resumed(Event, name="resumed"):
+class Resumed(Event, name="gone_on"):
     """An interrupted run was resumed after `step` of the stage number `stage`, counted from 1.
 
     Attributes:
@@ -150,13 +150,6 @@ class Resumed(Event, name="resumed"):
     stages: int
     step: int
     again: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class AlreadyFinished(Event, name="already_finished"):
-    """The run that was to be resumed has ended already; its result is in `output`."""
-
-    output: str
 
 
 Notify = Callable[[Event], None]

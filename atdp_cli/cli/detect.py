@@ -9,8 +9,8 @@ import typer
 
 from atdp_cli.cli.console import progress, show_found, stderr_console, write_json
 from atdp_cli.cli.generate import Eager
-from atdp_cli.cli.help import CorpusArgument, ProgressOptions
-from atdp_cli.detection.run import DetectOptions, DetectRequest, detect, discard
+from atdp_cli.cli.help import ProgressOptions
+from atdp_cli.detection.run import DetectRequest, detect, discard
 from atdp_cli.errors import UsageError
 from atdp_cli.files.corpus_file import STANDARD_OUTPUT
 from atdp_cli.settings import DETECTION, Option
@@ -34,15 +34,14 @@ class DetectPrintingOptions(ProgressOptions):
     """Write a file for --detector, in which every setting is explained and none is changed, and stop."""
 
 
-def detect_command(corpus: CorpusArgument, options: DetectOptions, printing: DetectPrintingOptions) -> None:
+def detect_command(request: DetectRequest, printing: DetectPrintingOptions) -> None:
     """Find what is sensitive. One JSON line a record; positions count code points from 0, the end exclusive.
 
     With --json the summary goes to standard output, and spans only to -o.
     """
     console = printing.console()
-    if printing.as_json and options.output == STANDARD_OUTPUT:
+    if printing.as_json and request.output == STANDARD_OUTPUT:
         raise UsageError("-o - and --json both write to standard output.", "Name a file, or leave --json out.")
-    request = DetectRequest(corpus=corpus, **options.model_dump(exclude_unset=True))
     with progress(console, printing.progress) as notify:
         summary = detect(request, notify, discard if printing.as_json else sys.stdout.write)
     if printing.as_json:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -83,15 +82,6 @@ def _main_only(command: Any, more: frozenset[str]) -> Iterator[None]:
         command.epilog = None
         for each, hidden, panel in before:
             each.hidden, each.rich_help_panel = hidden, panel
-
-
-CorpusArgument = Annotated[
-    Path,
-    typer.Argument(
-        metavar="CORPUS",
-        help="Corpus: .txt, .jsonl, .csv, .tsv (also .gz or .zst) or .parquet; - for standard input, plain text.",
-    ),
-]
 
 
 class JsonOptions(Options):

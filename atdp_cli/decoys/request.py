@@ -1,4 +1,4 @@
-"""The options and the request of `decoy`, and its plan with all that the copies will spend."""
+"""The request of `decoy`, and its plan with all that the copies will spend."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -11,13 +11,7 @@ from atdp_cli.corpus.record import select_records
 from atdp_cli.decoys.folder import check_copies
 from atdp_cli.detection.crosscheck.request import check_crosscheck
 from atdp_cli.detection.detector import Detector, check_detector, detector_files, flags_of, make_detector
-from atdp_cli.detection.options import (
-    DetectionOptions,
-    ExecutorOptions,
-    ReadingOptions,
-    ReplacingOptions,
-    SpanFileOptions,
-)
+from atdp_cli.detection.options import CorpusRequest, SpanFileOptions
 from atdp_cli.detection.run import CorpusSource, corpus_source
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify, ignore
@@ -46,16 +40,8 @@ DecoyRecipe = Literal["fitted-decoys", "decoys"]
 COPIES = "Copies"
 
 
-class DecoyOptions(
-    DeltaOptions,
-    DetectionOptions,
-    ExecutorOptions,
-    ReadingOptions,
-    SpanFileOptions,
-    ReplacingOptions,
-    SeedOptions,
-):
-    """The options of `atdp decoy`."""
+class DecoyRequest(DeltaOptions, CorpusRequest, SpanFileOptions, SeedOptions):
+    """What `decoy` is asked for."""
 
     output: Annotated[Path, Option(OUTPUT, flags=("--output", "-o"), writes=True)]
     """Folder to write: epoch-1 and so on, each the whole corpus in its format, and privacy_ledger.json. The key by
@@ -73,12 +59,6 @@ class DecoyOptions(
 
     target_epsilon: Annotated[PositiveFloat | None, Option(PRIVACY)] = None
     """Choose the noise of the release so that the guarantee for flagged characters has at most this ε. Default: 3."""
-
-
-class DecoyRequest(DecoyOptions):
-    """The request of `decoy`."""
-
-    corpus: Path
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -113,6 +113,13 @@ class ReplacingOptions(Options):
     """Replace what is there already."""
 
 
+class CorpusRequest(DetectionOptions, ExecutorOptions, ReadingOptions, ReplacingOptions):
+    """What a pass over one corpus is asked for."""
+
+    corpus: Annotated[Path, Option(main=True, argument=True, metavar="CORPUS")]
+    """Corpus: .txt, .jsonl, .csv, .tsv (also .gz or .zst) or .parquet; - for standard input, plain text."""
+
+
 class ExtraSpansOptions(Options):
     """What is flagged beside what the detector finds."""
 

@@ -15,13 +15,7 @@ from atdp_cli.detection.detector import (
     detector_files,
     make_detector,
 )
-from atdp_cli.detection.options import (
-    DetectionOptions,
-    ExecutorOptions,
-    ReadingOptions,
-    ReplacingOptions,
-    SpanFileOptions,
-)
+from atdp_cli.detection.options import CorpusRequest, SpanFileOptions
 from atdp_cli.detection.results import CorpusCounts, RedactionSummary
 from atdp_cli.detection.run import CorpusSource, corpus_source, count_skipped, no_counts, run_over
 from atdp_cli.detection.span_file import read_spans
@@ -29,13 +23,14 @@ from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify, ignore
 from atdp_cli.files.atomic_write import check_apart, check_new
 from atdp_cli.files.corpus_file import Writable
+from atdp_cli.files.documents import copy_fields
 from atdp_cli.replacement.edits import edits
 from atdp_cli.replacement.placeholders import Masking, Style, fresh_masking, read_or_create_key
 from atdp_cli.settings import OUTPUT, Option, named_paths
 
 
-class RedactOptions(DetectionOptions, ExecutorOptions, ReadingOptions, SpanFileOptions, ReplacingOptions):
-    """The options of `atdp redact`."""
+class RedactRequest(CorpusRequest, SpanFileOptions):
+    """What `redact` is asked for."""
 
     output: Annotated[Path, Option(OUTPUT, main=True, flags=("--output", "-o"), writes=True)]
     """The redacted corpus, in the same format; - for standard output, escaped where that is a terminal."""
@@ -48,12 +43,6 @@ class RedactOptions(DetectionOptions, ExecutorOptions, ReadingOptions, SpanFileO
     pseudonym_key: Annotated[Path | None, Option(OUTPUT)] = None
     """File of the key for pseudonyms, 32 bytes or more, created if it does not exist. Corpora with one key share their
     pseudonyms; who has it can test guesses. Default: a random key, thrown away."""
-
-
-class RedactRequest(RedactOptions):
-    """What `redact` is asked for."""
-
-    corpus: Path
 
 
 def redact(request: RedactRequest, notify: Notify = ignore, stream: Writable | None = None) -> RedactionSummary:
@@ -90,13 +79,8 @@ def redact(request: RedactRequest, notify: Notify = ignore, stream: Writable | N
 
     skip = count_skipped(corpus, counts)
     rewrite_corpus(corpus.path, output, changes, corpus, skip, replace=request.force)
-    return RedactionSummary(
-        output=str(output) if isinstance(output, Path) else None,
-        records=counts.records,
-        skipped=counts.skipped,
-        flagged=counts.flagged(),
-        crosscheck=counts.crosscheck,
-    )
+    written_to = str(output) if isinstance(output, Path) else None
+    return copy_fields(RedactionSummary, counts, output=written_to, flagged=counts.flagged())
 
 
 def spans_of_records(  # noqa: PLR0917 - what a corpus is redacted by

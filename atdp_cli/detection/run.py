@@ -24,7 +24,7 @@ from atdp_cli.detection.detector import (
     options_given,
     run_detector,
 )
-from atdp_cli.detection.options import DetectionOptions, ExecutorOptions, ReadingOptions, ReplacingOptions
+from atdp_cli.detection.options import CorpusRequest, ReadingOptions
 from atdp_cli.detection.results import CorpusCounts, CrosscheckCounts, DetectionSummary
 from atdp_cli.detection.review.queue import Header, writable, write_queue
 from atdp_cli.detection.scan import load_pipeline
@@ -33,6 +33,7 @@ from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify, RecordsRead, ignore
 from atdp_cli.files.atomic_write import atomic_write, check_apart, check_new, real_path
 from atdp_cli.files.corpus_file import STANDARD_INPUT, STANDARD_OUTPUT, OnError, is_rereadable, is_stream, raise_error
+from atdp_cli.files.documents import copy_fields
 from atdp_cli.files.private import private_folder
 from atdp_cli.settings import OUTPUT, Option, named_paths
 
@@ -63,8 +64,8 @@ def corpus_source(options: ReadingOptions, path: Path) -> CorpusSource:
     )
 
 
-class DetectOptions(DetectionOptions, ExecutorOptions, ReadingOptions, ReplacingOptions):
-    """The options of `atdp detect`."""
+class DetectRequest(CorpusRequest):
+    """What `detect` is asked for."""
 
     output: Annotated[Path | None, Option(OUTPUT, main=True, flags=("--output", "-o"), writes=True)] = None
     """Spans file. Default, and -: standard output."""
@@ -74,12 +75,6 @@ class DetectOptions(DetectionOptions, ExecutorOptions, ReadingOptions, Replacing
 
     review_share: Annotated[float, Field(gt=0, le=1), Option(flag=False)] = 0.01
     """The share of the sentences to draw, half of them flagged."""
-
-
-class DetectRequest(DetectOptions):
-    """What `detect` is asked for."""
-
-    corpus: Path
 
 
 Write = Callable[[str], object]
@@ -122,15 +117,12 @@ def detect(request: DetectRequest, notify: Notify = ignore, write: Write = disca
         else:
             header = queue_header(corpus, detector, request.review_share)
             queued = write_queue(request.review, written, header, random.SystemRandom())
-    return DetectionSummary(
+    return copy_fields(
+        DetectionSummary,
+        counts,
         tier=detector.tier.value,
-        records=counts.records,
-        skipped=counts.skipped,
-        tokens=counts.tokens,
-        sensitive_tokens=counts.sensitive_tokens,
         sensitive_share=counts.sensitive_tokens / counts.tokens if counts.tokens else 0.0,
         flagged=counts.flagged(),
-        crosscheck=counts.crosscheck,
         review=queued,
     )
 

@@ -33,8 +33,7 @@ NAMES = {
     "choice_warning",
     "review_queued",
     "state_saved",
-    "resumed",
-    "already_finished",
+    "gone_on",
 }
 
 
