@@ -52,7 +52,10 @@ def account(request: AccountRequest) -> AccountSummary:
         BudgetError: ε is in the thousands or above `max_epsilon`, or what is to be solved for has no solution.
     """
     if request.group is not None:
-        _check_group(request.group)
+        require_at_least("group", request.group, 1)
+        if request.group > LARGEST_GROUP:
+            remedy = f"Choose at most {LARGEST_GROUP}; or harden with --privacy-unit FIELD."
+            raise UsageError(f"group is {request.group}.", remedy)
     stages: Recipe | None = None
     if request.recipe is not None:
         loaded = load_recipe(request.recipe)
@@ -102,12 +105,6 @@ def _adopted(request: AccountRequest) -> AccountRequest:
         )
     adopt_model(request.adopt, request)
     return request.replace(ledgers=(request.adopt,))
-
-
-def _check_group(group: int) -> None:
-    require_at_least("group", group, 1)
-    if group > LARGEST_GROUP:
-        raise UsageError(f"group is {group}.", f"Choose at most {LARGEST_GROUP}; or harden with --privacy-unit FIELD.")
 
 
 def _subject(request: AccountRequest, stages: Recipe | None) -> _Subject:
@@ -184,9 +181,8 @@ def _of_parameters(request: AccountRequest) -> _Subject:
 
 def _tier(recipe: Recipe) -> str:
     """The tier that harden flags with by default: the paper's where a stage weighs sensitive tokens of raw text."""
-    stages = recipe
-    weighs = any(isinstance(stage.objective, Weighted) and stage.text is TextVariant.RAW for stage in stages)
-    decoys = any(stage.text is TextVariant.DECOY for stage in stages)
+    weighs = any(isinstance(stage.objective, Weighted) and stage.text is TextVariant.RAW for stage in recipe)
+    decoys = any(stage.text is TextVariant.DECOY for stage in recipe)
     return (PAPER_TIER if weighs and not decoys else DEFAULT_TIER).value
 
 

@@ -175,21 +175,13 @@ def play_games(
             guesses = guess_coins([rank.exposure for rank in ranks], game.guesses)
             bounds.append(_bound(game, sum(targets[i].planted == inside for i, inside in guesses)))
         elif game.method == "rank" and all(ranks[i].pool == game.pool for i in planted):
-            bounds.append(_bound(game, rank_wins([ranks[i] for i in planted], game.top)))
+            # The same share of each stratum is named, so K candidates at most.
+            named = (ranks[i].stratum_rank_max <= game.top * ranks[i].stratum_size // game.pool for i in planted)
+            bounds.append(_bound(game, sum(named)))
         elif game.method == "pair" and pairs is not None:
             own, mirrored = (scores[planted] for scores in pairs)
-            bounds.append(_bound(game, pair_wins(own, mirrored)))
+            bounds.append(_bound(game, int((own > mirrored).sum())))  # a tie is a wrong guess
     return tuple(bounds)
-
-
-def rank_wins(ranks: Sequence[Rank], top: int) -> int:
-    """How many canaries are among the candidates named: the same share of each stratum, so K of them at most."""
-    return sum(rank.stratum_rank_max <= top * rank.stratum_size // rank.pool for rank in ranks)
-
-
-def pair_wins(own: Scores, mirrored: Scores) -> int:
-    """How many canaries score higher than their mirror images; a tie is a wrong guess."""
-    return int((own > mirrored).sum())
 
 
 def mirror(index: int, pool: int) -> int:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -66,6 +65,10 @@ class Said:
     role: Role
     text_field: str
     chat_template: str | None = None
+
+    def line(self, text: str) -> str:
+        """A canary as a line of a corpus."""
+        return json.dumps({self.text_field: [{"role": self.role, "content": text}]}, ensure_ascii=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,7 +253,7 @@ def plant_canaries(
         [other or secret for secret, other in zip(canaries.secrets, others, strict=True)],
         canaries.repeats,
         positions=canaries.positions,
-        written=str if canaries.said is None else partial(_conversation_line, canaries.said),
+        written=str if canaries.said is None else canaries.said.line,
     )
     records = sum(1 for line in planted if line.strip())
     notify(RecordsRead(task="plant", done=0, total=records))
@@ -281,11 +284,6 @@ def plant_canaries(
 
 def _conversation(tokenizer: "PreTrainedTokenizerFast", said: Said, template: Template) -> Conversation:
     return canary_conversation(load_chat_template(tokenizer, said.chat_template), said.role, template)
-
-
-def _conversation_line(said: Said, text: str) -> str:
-    """A canary as a line of a corpus of conversations."""
-    return json.dumps({said.text_field: [{"role": said.role, "content": text}]}, ensure_ascii=False)
 
 
 def _words(template: str, kind: Kind, *, count: int, corpus: Path, model: Path, said: Said | None) -> tuple[str, ...]:

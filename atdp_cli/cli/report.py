@@ -19,8 +19,8 @@ from atdp_cli.reporting.card import render_card
 from atdp_cli.reporting.document import Report, public_of
 from atdp_cli.reporting.html import render_html
 from atdp_cli.reporting.request import ReportRequest, report
-from atdp_cli.reporting.verify import has_audits, verify
-from atdp_cli.reporting.write import as_json
+from atdp_cli.reporting.verify import verify
+from atdp_cli.reporting.write import as_json, read_report
 from atdp_cli.settings import OUTPUT, Option, Options, named_paths
 
 DIFFERENT, UNCHECKED = 1, 4
@@ -104,7 +104,8 @@ def _verify(folder: Path, audit: Path | None, *, showing: bool) -> None:
             "Leave out --html, --json, --markdown, --map and --name.",
         )
     differences = verify(folder, audit)
-    unchecked = audit is None and has_audits(folder)
+    # Audits can only be confirmed by their file.
+    unchecked = audit is None and bool(public_of(read_report(folder)).audits)
     show_verification(folder, differences, stdout_console(), unchecked=unchecked)
     if differences or unchecked:
         raise typer.Exit(DIFFERENT if differences else UNCHECKED)

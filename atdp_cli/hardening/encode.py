@@ -80,18 +80,17 @@ def flag_corpus(split: Split, request: SettledRequest, pipeline: Any, notify: No
     flagged = _flag_records(split, request, pipeline, notify)
     for file in request.extra_spans:
         # A file covers --data; the records of --eval-data stand behind those.
-        places = (tuple(map(_memorised, spans)) for spans in _spans_in(file, split, request))
+        # A place of a map is one that the model remembers, whatever label a detector gives it.
+        places = (
+            tuple(replace(span, label=MEMORISED) if span.source == MAP else span for span in spans)
+            for spans in _spans_in(file, split, request)
+        )
         more = (*places, *repeat((), len(split.held_out)))
         flagged = tuple(
             replace(record, spans=tuple(sorted((*record.spans, *spans))))
             for record, spans in zip(flagged, more, strict=False)
         )
     return flagged
-
-
-def _memorised(span: Span) -> Span:
-    """A place of a map as a span that the model remembers, whatever label a detector gives it."""
-    return replace(span, label=MEMORISED) if span.source == MAP else span
 
 
 def _spans_in(file: Path, split: Split, request: SettledRequest) -> Iterator[tuple[Span, ...]]:

@@ -86,9 +86,10 @@ def load_model(request: SettledRequest, notify: Notify, sha256: Callable[[Path],
             check_stage(model, stage)  # refused here, not after hours of the stages before
         # Its random numbers are those of the first process.
         broadcast_(request.ranks, [parameter.detach() for parameter in trainable(model)])
+    sums = request.ranks.sharded or any(isinstance(stage.mechanism, DPSGD) for stage in request.recipe)
     engine = select_engine(
         model,
-        request.clipping if _uses_engine(request) else "per-record",
+        request.clipping if sums else "per-record",  # which is compared with nothing
         notify,
         tokens=request.max_batch_tokens,
         ranks=request.ranks,
@@ -102,11 +103,6 @@ def load_model(request: SettledRequest, notify: Notify, sha256: Callable[[Path],
         reference=reference,
         pipeline=_load_detector(request, checkpoint),
     )
-
-
-def _uses_engine(request: SettledRequest) -> bool:
-    """Whether an engine sums gradients; only then is one compared with `per-record`."""
-    return request.ranks.sharded or any(isinstance(stage.mechanism, DPSGD) for stage in request.recipe)
 
 
 def reads_one_text(checkpoint: Checkpoint) -> bool:

@@ -89,16 +89,10 @@ CPUINFO = Path("/proc/cpuinfo")
 
 def hardware(device: torch.device) -> HardwareEntry:
     """This machine: processor, cores available to the process, memory in GiB, and the GPU of `device`."""
-    return HardwareEntry(
-        processor=_processor(),
-        cores=cores(),
-        memory=_memory(),
-        accelerator=torch.cuda.get_device_name(device) if device.type == "cuda" else _other(device),
-    )
-
-
-def _other(device: torch.device) -> str | None:
-    return None if device.type == "cpu" else device.type
+    accelerator = None if device.type == "cpu" else device.type
+    if device.type == "cuda":
+        accelerator = torch.cuda.get_device_name(device)
+    return HardwareEntry(processor=_processor(), cores=cores(), memory=_memory(), accelerator=accelerator)
 
 
 def _processor() -> str:

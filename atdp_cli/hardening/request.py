@@ -137,7 +137,8 @@ def settle(
     _check_apart(asked, request)
     if default:
         request = with_tune(start_from_reference(request))
-        if asked.target_epsilon is None and not _sets(asked, "release-noise"):
+        sets_noise = any(".release-noise=" in text.replace("_", "-") for text in asked.set_)
+        if asked.target_epsilon is None and not sets_noise:
             request = with_budget(request)
     tuned = request.tune is not None and tunable(request.recipe)
     return with_learning_rate(request) if (default or tuned) and not request.fixed_rate else request
@@ -179,11 +180,6 @@ def sets_learning_rate(asked: HardenRequest, stage: str) -> bool:
     setting = f"{stage}.learning-rate=".replace("_", "-")
     given: float | None = asked.learning_rate
     return given is not None or any(text.replace("_", "-").startswith(setting) for text in asked.set_)
-
-
-def _sets(asked: HardenRequest, name: str) -> bool:
-    """Whether --set changes an option of this name."""
-    return any(f".{name}=" in text.replace("_", "-") for text in asked.set_)
 
 
 def default_output(model: Path) -> Path:

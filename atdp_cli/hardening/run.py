@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 
 from atdp_cli.events import Notify, ignore
 from atdp_cli.files.private import PRIVATE, beside
@@ -11,7 +10,7 @@ from atdp_cli.hardening.fingerprint import Fingerprint, fingerprint
 from atdp_cli.hardening.plan import Planned, plan_request
 from atdp_cli.hardening.request import HardenRequest, settle
 from atdp_cli.hardening.summary import HardenPlan, HardenSummary, plan_summary, result_summary
-from atdp_cli.hardening.workspace import Finished, check_output, completed_run
+from atdp_cli.hardening.workspace import check_output, completed_run
 from atdp_cli.reporting.write import read_private
 from atdp_cli.training.parallel.ranks import SINGLE_PROCESS, Ranks
 
@@ -122,11 +121,9 @@ def open_run(planned: Planned) -> Fingerprint | HardenSummary | None:
         done = completed_run(request.output, own) if request.ranks.first else None
         (over,) = all_reduce_any(request.ranks, (done is not None,))
         if over:
-            return None if done is None else _summary_of(request.output, done)
+            if done is None:
+                return None
+            return result_summary(request.output, read_private(beside(request.output, PRIVATE)), steps=done.steps)
     if request.ranks.first:
         check_output(request.output, force=request.force, resume=request.resume)
     return own
-
-
-def _summary_of(folder: Path, finished: Finished) -> HardenSummary:
-    return result_summary(folder, read_private(beside(folder, PRIVATE)), steps=finished.steps)

@@ -89,7 +89,8 @@ def differences(paid: PaidEntry, session: TracedSession, now: TrainedWith | None
             yield from _of_release(paid, entry)
         case StepTrace():
             yield from _same("the epoch", (entry.step - 1) // stage.steps_per_epoch + 1, entry.epoch)
-            yield from _same("the journal's event", _unrelated(_planned(paid.steps, entry.epoch)), _unrelated(event))
+            planned = paid.steps[entry.epoch - 1] if 1 <= entry.epoch <= len(paid.steps) else None
+            yield from _same("the journal's event", _unrelated(planned), _unrelated(event))
             yield from _of_step(paid, entry, now)
             yield from _within_step(entry, session)
 
@@ -97,10 +98,6 @@ def differences(paid: PaidEntry, session: TracedSession, now: TrainedWith | None
 def _unrelated(event: PrivateEvent | None) -> PrivateEvent | None:
     """The event without its relation: another version of the detector may have flagged for an earlier session."""
     return event and event.model_copy(update={"relation": None})
-
-
-def _planned(steps: Sequence[SubsampledGaussian], epoch: int) -> SubsampledGaussian | None:
-    return steps[epoch - 1] if 1 <= epoch <= len(steps) else None
 
 
 def planned_deviation(paid: PaidEntry) -> float:

@@ -18,7 +18,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from atdp_cli.audit.exposure import Rank, Scores
+from atdp_cli.audit.exposure import Scores
 from atdp_cli.audit.manifest import Manifest, read_manifest
 from atdp_cli.audit.rank import Pool, all_scores, pool_of
 from atdp_cli.audit.request import AuditRequest, CanaryTargets
@@ -190,13 +190,10 @@ def _prepare(manifest: Manifest, reference: Path | None, tokenizer: PreTrainedTo
 
 
 def _exposures(step: int, ranked: RankedCanaries, canaries: CanaryTargets) -> Exposures:
-    def bits(ranks: tuple[Rank, ...]) -> tuple[float, ...]:
-        return tuple(rank.exposure for rank in ranks)
-
     return Exposures(
         step=step,
-        plain=bits(ranked.plain),
-        ratio=None if ranked.ratio is None else bits(ranked.ratio),
+        plain=tuple(rank.exposure for rank in ranked.plain),
+        ratio=None if ranked.ratio is None else tuple(rank.exposure for rank in ranked.ratio),
         planted=tuple(target.planted for target in canaries.targets),
     )
 

@@ -31,8 +31,7 @@ from atdp_cli.model.folder import (
     is_quantised,
     model_files,
     stored_dtype,
-    stored_dtypes,
-    stored_numbers,
+    stored_tensors,
     tokenizer_folder,
     weight_files,
 )
@@ -170,11 +169,12 @@ def _check_size(
             described = kind.from_config(config, trust_remote_code=False)
     except Exception as error:  # as when it is loaded
         raise _unloadable(folder, error) from error
-    parameters, stored = sum(parameter.numel() for parameter in described.parameters()), stored_numbers(place)
+    parameters = sum(parameter.numel() for parameter in described.parameters())
+    numbers = sum(size for _, (size, _) in stored_tensors(place))
     # Which parameters are missing is said after loading.
-    if parameters > 2 * stored:
+    if parameters > 2 * numbers:
         raise InputError(
-            f"{folder / CONFIG} describes a model of {parameters:,} parameters, and the weights have {stored:,}.",
+            f"{folder / CONFIG} describes a model of {parameters:,} parameters, and the weights have {numbers:,}.",
             "Copy or save the model again.",
         )
 
@@ -310,6 +310,6 @@ def _check_stored(folder: Path, model: PreTrainedModel) -> None:
     if is_quantised(folder):
         return
     parameters = {name for name, _ in model.named_parameters()}
-    for name, dtype in stored_dtypes(folder):
+    for name, (_, dtype) in stored_tensors(folder):
         if name in parameters and dtype not in DTYPES:
             raise InputError(f"{folder} stores {name} as {dtype}.", "Save it as float32, float16 or bfloat16.")

@@ -230,24 +230,14 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
 
 def stored_dtype(folder: Path) -> str:
     """The weights' dtype as torch names it, such as `float16`: that of the largest tensor."""
-    _, name = max((stored for _, stored in _stored(folder)), key=lambda stored: stored[0])
+    _, name = max((about for _, about in stored_tensors(folder)), key=lambda about: about[0])
     if name not in DTYPES:
         raise InputError(f"{folder} stores its weights as {name}.", "Save them as float32, float16 or bfloat16.")
     return DTYPES[name]
 
 
-def stored_dtypes(folder: Path) -> Iterator[tuple[str, str]]:
-    """Each stored tensor's name and its dtype as safetensors names it."""
-    return ((name, dtype) for name, (_, dtype) in _stored(folder))
-
-
-def stored_numbers(folder: Path) -> int:
-    """How many numbers all stored tensors have."""
-    return sum(size for _, (size, _) in _stored(folder))
-
-
-def _stored(folder: Path) -> Iterator[tuple[str, tuple[int, str]]]:
-    """Each stored tensor's name, its size and its dtype."""
+def stored_tensors(folder: Path) -> Iterator[tuple[str, tuple[int, str]]]:
+    """Each stored tensor's name, how many numbers it has, and its dtype as safetensors names it."""
     import math
 
     from safetensors import safe_open

@@ -70,11 +70,9 @@ def _fill(folder: Path, files: Mapping[str, Path], opened: Mapping[str, Buffered
         target, handle = folder / relative, Path(f"/proc/self/fd/{stream.fileno()}")
         target.parent.mkdir(exist_ok=True)
         if relative == TOKENIZER_CONFIG:
-            target.write_text(_without_paths(stream.read().decode("utf-8")), encoding="utf-8")
+            settings = json.loads(stream.read().decode("utf-8"))
+            kept = {name: value for name, value in settings.items() if not name.endswith("_file")}
+            target.write_text(json.dumps(kept), encoding="utf-8")
         else:
             # Systems without /proc follow the name.
             target.symlink_to(handle if handle.exists() else files[relative].resolve())
-
-
-def _without_paths(settings: str) -> str:
-    return json.dumps({name: value for name, value in json.loads(settings).items() if not name.endswith("_file")})

@@ -151,7 +151,7 @@ def _disagreement(first: str, relation: Relation, second: str, other: Relation) 
     if relation.flags.kept != other.flags.kept:
         one, another = (flags.kept or "all labels" for flags in (relation.flags, other.flags))
         return f"{stages} not flag the same: one takes {one}, the other {another}"
-    detectors = " and ".join(_short(flags.detector) for flags in (relation.flags, other.flags))
+    detectors = " and ".join((flags.detector or "none")[:8] for flags in (relation.flags, other.flags))
     return f"{stages} not flag the same: their detectors are not the same ({detectors})"
 
 
@@ -170,10 +170,6 @@ def detectors_disagree(relations: Sequence[tuple[str, Relation]]) -> str | None:
         same_tier = relation.flags.model_copy(update={"tier": first.flags.tier})
         return _disagreement(first_stage, first, stage, relation.model_copy(update={"flags": same_tier}))
     return None
-
-
-def _short(digest: str | None) -> str:
-    return "none" if digest is None else digest[:8]
 
 
 def commitment(key: bytes, records: Iterable[str]) -> str:

@@ -115,11 +115,6 @@ def scope_title(scope: Scope, unit: str) -> str:
     return f"{SCOPES[scope].capitalize()}{_COVERED[scope].format(unit=unit)}"
 
 
-def released_models(models: int) -> str:
-    """Which release a guarantee covers."""
-    return ONE_MODEL if models == 1 else MANY_MODELS.format(models=models)
-
-
 def neighbour_sentences(neighbours: Neighbours, *, exact: bool = False) -> tuple[str, ...]:
     """Between which corpora a guarantee for flagged characters holds, a sentence each.
 
@@ -209,7 +204,7 @@ def assumptions(
     """
     insecure = (INSECURE,) if ledger.insecure_seed else ()
     sampling = (POISSON,) if any(isinstance(event, SubsampledGaussian) for event in ledger.events) else ()
-    release = COPIES if is_of_text(ledger) else released_models(models)
+    release = COPIES if is_of_text(ledger) else ONE_MODEL if models == 1 else MANY_MODELS.format(models=models)
     if scope == "increment":
         return (*insecure, INCREMENT_ONLY, *_not_counted(ledger), *sampling)
     if neighbours is not None:

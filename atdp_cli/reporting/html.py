@@ -57,7 +57,7 @@ def render_html(report: PublicReport | PrivateReport) -> str:
             at="" if private is None else "public.",
             charts=charts,
             title=model_title(public),
-            weights=_weights(public),
+            weights=[each for each in public.weights.items() if each[0].endswith(".safetensors")],
             audited=own_audit(public.audits),
             verdicts=VERDICTS,
             stage_facts=stage_facts,
@@ -65,11 +65,6 @@ def render_html(report: PublicReport | PrivateReport) -> str:
             most_bits=max((_bits(token.before, token.after) for token in public.sentence), default=1.0) or 1.0,
         )
     )
-
-
-def _weights(report: PublicReport) -> list[tuple[str, str]]:
-    """The hashes of the files that hold weights."""
-    return [(name, digest) for name, digest in report.weights.items() if name.endswith(".safetensors")]
 
 
 def figure_of(document: dict[str, Any]) -> Callable[[str, str], Markup]:

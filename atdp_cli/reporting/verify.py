@@ -21,7 +21,6 @@ from atdp_cli.reporting.document import (
     PrivateReport,
     PublicReport,
     Report,
-    public_of,
 )
 from atdp_cli.reporting.from_ledger import fields_from_ledger, repeated_steps, stage_differences, stated_flags
 from atdp_cli.reporting.html import render_html
@@ -94,11 +93,6 @@ def verify(folder: Path, audits: Path | None = None) -> tuple[Mismatch, ...]:
         *_file_differences(folder, public, card=True),
         *_private_differences(beside(folder, PRIVATE), public),
     )
-
-
-def has_audits(folder: Path) -> bool:
-    """Whether the report of a model's folder has audits, which only their file can confirm."""
-    return bool(public_of(read_report(folder)).audits)
 
 
 def _seal_differences(folder: Path) -> Iterator[Mismatch]:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 from transformers import PreTrainedModel
 
+from atdp_cli.files.documents import copy_fields
 from atdp_cli.model.device import block_size
 from atdp_cli.privacy.rng import KeyStream
 from atdp_cli.privacy.trace import Clipped, Noised, Observe, Sampled, ignore_used
@@ -62,16 +63,7 @@ class AddedNoise:
     def observed(self) -> Noised:
         """The noise as the trace records it."""
         coordinates, squares = self.tally.tolist()
-        return Noised(
-            standard_deviation=self.standard_deviation,
-            coordinates=int(coordinates),
-            squares=squares,
-            start=self.start,
-            end=self.end,
-            dtype=self.dtype,
-            device=self.device,
-            drawn_in=self.drawn_in,
-        )
+        return copy_fields(Noised, self, coordinates=int(coordinates), squares=squares)
 
 
 def add_noise(

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from atdp_cli.errors import UsageError
 from atdp_cli.privacy.accountant import grid_for
@@ -157,17 +158,17 @@ def make_plan(
     ledgers = {model: ledger for model, ledger in beside.items() if ledger is not None}
     records = max(corpus.records, *(ledger.records for ledger in ledgers.values()), 0)
     _check(delta, records, ledgers, corpus.unit)
-    memorised = unprotected_past(checkpoint_history, inherited) or any(_reads_unprotected(stage) for stage in recipe)
-    if tune is not None and tunable(recipe):
-        steps = _plan_stage(recipe[-1], len(recipe) - 1, corpus, reference=reference, jitter_seed=jitter_seed).steps
-        settings = {"memorised": memorised, "sharded": sharded, "fixed_rate": fixed_rate}
-        recipe = (*recipe[:-1], tuned_stage(recipe[-1], steps=steps, **settings))
-    stages = tuple(
-        _plan_stage(stage, position, corpus, reference=reference, jitter_seed=jitter_seed)
-        for position, stage in enumerate(recipe)
+    memorised = unprotected_past(checkpoint_history, inherited) or any(
+        reads_records(stage) and stage.text is TextVariant.RAW and isinstance(stage.mechanism, NonPrivate)
+        for stage in recipe
     )
+    plan_stage = partial(_plan_stage, corpus=corpus, reference=reference, jitter_seed=jitter_seed)
+    stages = [plan_stage(stage, position) for position, stage in enumerate(recipe)]
+    if tune is not None and tunable(recipe):
+        settings = {"memorised": memorised, "sharded": sharded, "fixed_rate": fixed_rate}
+        stages[-1] = plan_stage(tuned_stage(recipe[-1], steps=stages[-1].steps, **settings), len(recipe) - 1)
     if stages and not fixed_rate:
-        stages = (*stages[:-1], _searched(stages[-1], tune, memorised=memorised))
+        stages[-1] = _searched(stages[-1], tune, memorised=memorised)
     before = compose_ledgers(tuple(ledgers.values())).events if ledgers else ()
     events = compact(before + tuple(event for stage in stages for event in stage.events))
     composed = Ledger(
@@ -180,7 +181,7 @@ def make_plan(
         run=new_run(),
         insecure_seed=any(ledger.insecure_seed for ledger in ledgers.values()),
     )
-    return Plan(stages=stages, ledger=composed, before=before)
+    return Plan(stages=tuple(stages), ledger=composed, before=before)
 
 
 def _check(delta: float, records: int, ledgers: Mapping[str, Ledger], unit: str) -> None:
@@ -208,10 +209,6 @@ def _plan_stage(
         else _plan_noisy(stage, stage.mechanism, position, corpus, jitter_seed)
     )
     return replace(planned, events=read + planned.events)
-
-
-def _reads_unprotected(stage: Train) -> bool:
-    return reads_records(stage) and stage.text is TextVariant.RAW and isinstance(stage.mechanism, NonPrivate)
 
 
 def _searched(plan: StagePlan, tune: Effort | None, *, memorised: bool) -> StagePlan:

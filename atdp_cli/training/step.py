@@ -143,9 +143,6 @@ def optimizer_step(
 
 def all_finite(tensors: Sequence[torch.Tensor]) -> bool:
     """Whether no number in the tensors is infinite or NaN."""
-    # An infinite or NaN number makes its sum so, too. Large finite ones can as well: then each number is checked.
-    if tensors and tensors[0].device.type != "cpu":
-        sums = torch.stack(torch._foreach_norm(list(tensors), 1))
-    else:
-        sums = torch.stack([tensor.sum() for tensor in tensors]) if tensors else torch.zeros(0)
-    return bool(sums.isfinite().all()) or all(bool(tensor.isfinite().all()) for tensor in tensors)
+    # An infinite or NaN number makes its norm so, too. Large finite ones can as well: then each number is checked.
+    norms = torch._foreach_norm(list(tensors), 1) if tensors else [torch.zeros(())]
+    return bool(torch.stack(list(norms)).isfinite().all()) or all(bool(tensor.isfinite().all()) for tensor in tensors)

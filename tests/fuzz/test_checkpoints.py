@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from atdp_cli.model.folder import check_folder, hidden_width, stored_dtype, stored_dtypes, weight_files
+from atdp_cli.model.folder import check_folder, hidden_width, stored_dtype, stored_tensors, weight_files
 from tests.fuzz.damage import altered, damaged, json_of, node_of, noise, text_of
 from tests.fuzz.survival import INPUTS, Choices, Make, survive
 
@@ -79,7 +79,7 @@ def check_all(folder: Path) -> None:
     check_folder(folder)
     weight_files(folder)
     stored_dtype(folder)
-    list(stored_dtypes(folder))
+    list(stored_tensors(folder))
     hidden_width(folder)
 
 

@@ -27,7 +27,6 @@ from atdp_cli.audit.results import (
     Audit,
     Extraction,
     Gate,
-    Membership,
     Relearning,
     Verdict,
 )
@@ -159,7 +158,8 @@ def _describe(audit: Audit, test: AttackTest) -> str:
             f"{discoverable} with even odds, more than chance would {at}."
         )
     if test.attack == "membership":
-        score = judged_membership(audit.membership or ())
+        scores = audit.membership or ()
+        score = next((each for each in scores if each.attack == "reference"), scores[0])  # as `_tests` takes it
         area = "" if score.auc is None else f", AUC {score.auc:.2f}"
         return f"Membership: canaries that were trained on score above those left out, by {score.attack}{area} {at}."
     if audit.relearning is not None and test.p_value > test.level:
@@ -167,11 +167,6 @@ def _describe(audit: Audit, test: AttackTest) -> str:
         return f"Relearning: after {audit.relearning.steps} steps on other text an exposure is {most:.2f} bits."
     steps = "some" if audit.relearning is None else audit.relearning.steps
     return f"Relearning: after {steps} steps on other text the canaries rank where chance would hardly put them {at}."
-
-
-def judged_membership(scores: Sequence[Membership]) -> Membership:
-    """The score by which membership is tested: the ratio to the reference where there is one, else the loss."""
-    return next((score for score in scores if score.attack == "reference"), scores[0])
 
 
 def _extracted(extractions: Iterable[Extraction]) -> tuple[int, int]:

@@ -160,7 +160,8 @@ def annotations(models: Sequence[CheckedModel]) -> tuple[str, ...]:
         for check in model.checks
         if check.outcome in _COMMANDS and (check.number is None or check.outcome is not Outcome.INCONCLUSIVE)
     ]
-    return tuple(_annotation(check, file) for check, file in sorted(annotated, key=_after_verdicts))
+    verdicts_first = sorted(annotated, key=lambda each: each[0].number is not None)
+    return tuple(_annotation(check, file) for check, file in verdicts_first)
 
 
 def step_summary(audits: Sequence[AnyAudit]) -> str:
@@ -199,21 +200,14 @@ def _summary(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> 
     return f"### {title}\n\n| {names} |\n|{rule}|\n" + "".join(f"| {line} |\n" for line in lines) + "\n"
 
 
-def _after_verdicts(annotated: tuple[Check, ResultFile | None]) -> bool:
-    return annotated[0].number is not None
-
-
 def _annotation(check: Check, file: ResultFile | None) -> str:
     settings = {"title": f"{check.model}: {check.name}"}
     if file is not None:
         settings = {"file": file.uri, "line": str(file.line(check.number))} | settings
-    listed = ",".join(f"{name}={_property(value)}" for name, value in settings.items())
+    escaped = {name: _data(value).replace(":", "%3A").replace(",", "%2C") for name, value in settings.items()}
+    listed = ",".join(f"{name}={value}" for name, value in escaped.items())
     return f"::{_COMMANDS[check.outcome]} {listed}::{_data(check.message)}"
 
 
 def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
