@@ -22,15 +22,15 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 _TIMES = frozenset({"DATE", "TIME"})
 
-_COUNT = r"(?:\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|few|several|couple of|half an?)"
+_COUNT = r"(?:\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|few|several|couple(?: of)?|half an?)"
 
 _DURATION = re.compile(
     r"(?:(?:up to|at least|at most|more than|less than|no|only|just|about|around|over|under|almost|nearly|within|in|for"
     r"|the|these|those|last|past|next|first|every|another|other|a)\s{1,3}){0,4}"
     rf"{_COUNT}(?:\s?(?:-|–|to|or)\s?{_COUNT})?[\s-]{{0,3}}"
-    r"(?:(?:business|working|more|full|whole)\s{1,3}){0,2}"
+    r"(?:(?:business|working|more|full|whole|late)\s{1,3}){0,2}"
     r"(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|nights?|weeks?|weekends?|wks?|months?)"
-    r"(?:\s{1,3}(?:ago|later|now|before|earlier|more|straight|in a row|already))?"
+    r"(?:\s{1,3}(?:ago|later|now|before|earlier|more|straight|in a row|already|old))?"
 )
 """How long something takes, or how long ago it was. Years are left: they may be somebody's age."""
 
@@ -41,6 +41,8 @@ _BESIDE = "\"'“”‘’()[]- \t\r"
 
 _GUESSES = frozenset({"PROPN", "PERSON", "PER"})
 """A person's name is in the lists of names, or its words are in no list; the tagger's names are mere guesses."""
+
+_PEOPLE = frozenset({"PERSON", "PER"})
 
 _LISTED_ITEM = re.compile(r"\b[^\W\d_]{3,}\d{1,2}")
 """A word with a number, as in "question2"."""
@@ -68,6 +70,7 @@ def is_public(text: str, start: int, end: int, label: str) -> bool:
     - one of the 4,000 commonest words, all in capitals or at the start of a sentence, before no capitalised word; or
     - of a PERSON, or of what the tagger alone took for a name, written in any way, after no title or initial; or
     - words that name fields of forms ("Email Address"), however they are written; or
+    - a brand called after somebody, alone or before what it makes, or a grade of members ("Calvin Klein Jeans"); or
     - hashtags that only the tagger took for a name, without anybody's name in them; or
     - interjections and abbreviations of chats ("Lmao", "Congrats"), with letters drawn out ("NOOOO") or laughing.
 
@@ -89,6 +92,7 @@ def is_public(text: str, start: int, end: int, label: str) -> bool:
         return False
     return (
         all(map(_is_field, words))
+        or _is_brand(words, 2 if label in _PEOPLE or _is_addressed(text, start) else 1)
         or all(map(_is_interjection, words))
         or (label == "PROPN" and text[max(0, start - 1) : start] == "#" and not any(map(_has_name, words)))
         or (all(map(_is_common, words)) and _is_written_plainly(text, start, end, label, words))
@@ -162,6 +166,15 @@ def _is_field(word: str) -> bool:
     return folded in structure_words("fields") or word in structure_words("keywords")
 
 
+def _is_brand(words: Sequence[str], fewest: int) -> bool:
+    """Whether words begin with a brand of so many words or more, and go on with common ones."""
+    folded = list(map(_folded, words))
+    return any(
+        "_".join(folded[:size]) in structure_words("brands") and all(map(_is_common, words[size:]))
+        for size in range(fewest, min(len(words), 2) + 1)
+    )
+
+
 def _has_name(hashtag: str) -> bool:
     """Whether a part of a hashtag such as "JohnSmith" is somebody's name."""
     parts = [hashtag, *_CAPITALISED.findall(hashtag)]
@@ -216,7 +229,7 @@ def refined(text: str, spans: Sequence[Span], speaker_labels: Sequence[str] = ()
     refined_spans: set[Span] = set()
     for span in spans:
         if span.source not in _GUESSED:
-            if span.source != "pattern" or not _within(span, holes):
+            if span.source != "pattern" or not (_within(span, holes) or _is_good(text, span)):
                 refined_spans.add(span)
         elif _is_name(span):
             pieces = (
@@ -231,6 +244,11 @@ def refined(text: str, spans: Sequence[Span], speaker_labels: Sequence[str] = ()
 def _is_name(span: Span) -> bool:
     """Whether spaCy took it for a name: an entity, or capitalised proper nouns without a label."""
     return span.source == "ner" or (span.source == "pos" and span.tier is Tier.LOW_ENTITY)
+
+
+def _is_good(text: str, span: Span) -> bool:
+    """Whether a listed name is a brand's: "Tommy Hilfiger"."""
+    return span.label == "PERSON" and _is_brand(_WORD.findall(text[span.start : span.end]), 2)
 
 
 def _without_structure(text: str, span: Span, holes: Sequence[Range]) -> Iterator[Span]:

@@ -53,6 +53,8 @@ PUBLIC = [
     *[("on [Last Tuesday]", "DATE"), ("come [friday]", "DATE"), ("see [question2] there", "PERSON")],
     *[("[Alright] then", "PROPN"), ("on [Mon]", "DATE"), ("an [other4] came", "ORG")],
     *[("an [order] came", "PERSON"), ("your [Email Address] please", "PERSON"), ("have a [nice day]", "DATE")],
+    *[("a [Ralph Lauren Shirt] came", "PERSON"), ("wait a [sec]", "ORG"), ("[couple weeks ago]", "DATE")],
+    *[("am a [Platinum] member", "GPE"), ("only [8 days old]", "DATE"), ("wait a [couple more days]", "DATE")],
 ]
 NAMES = [
     *[("He met [Rose] there.", "PERSON"), ("I know [Python] well.", "GPE"), ("[Rose] left.", "PROPN")],
@@ -69,6 +71,8 @@ NAMES = [
     *[("[will smith] left", "PERSON"), ("see you in [may]", "DATE"), ("in [the summer]", "DATE")],
     *[("born [the fifth]", "DATE"), ("paid [five hundred dollars]", "MONEY")],
     *[("room [4 today]", "DATE"), ("pay by [Square] now", "ORG"), ("[Standard] Zorg bank", "ORG")],
+    *[("Mr. [Silver] called", "PROPN"), ("[Silver] called", "PERSON"), ("ask [Ralph] now", "PERSON")],
+    *[("at [Best Western] now", "ORG"), ("[Jack Daniels] called", "PERSON"), ("a [Zorg Order] came", "ORG")],
     *[
         ("[Zorg] called", "ORG"),
         ("Dr. [House] called", "PERSON"),
