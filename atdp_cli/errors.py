@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib.util import find_spec
 from typing import ClassVar, Self
 
 LONGEST, LONGEST_REMEDY = 500, 4000
@@ -46,6 +47,16 @@ class UsageError(AtdpError):
     """Options contradict each other or lie out of range."""
 
     exit_code = 2
+
+
+def require_package(what: str, package: str, extra: str) -> None:
+    """Raise UsageError unless a package that comes with an extra of atdp is installed."""
+    spec = find_spec(package.replace("-", "_"))
+    if spec is None or spec.origin is None:  # a folder of that name is no package
+        raise UsageError(
+            f"{what} needs the package {package}, which is not installed.",
+            f"Install the extra: pip install 'atdp[{extra}]'.",
+        )
 
 
 class InputError(AtdpError):

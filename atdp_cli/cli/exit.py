@@ -16,7 +16,7 @@ from typing import Any, TextIO
 import typer
 
 from atdp_cli.cli.escape import escaped
-from atdp_cli.errors import AtdpError, InputError, did_you_mean
+from atdp_cli.errors import AtdpError, InputError, did_you_mean, require_package
 
 INTERRUPTED = 130
 
@@ -24,6 +24,9 @@ INCOMPLETE = 3
 
 UNUSABLE = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM)
 """The system's errors about a path that the user gave, not about the work."""
+
+READ_MODELS = ("torch", "transformers", "peft", "opacus", "tokenizers")
+"""Packages of the extra `torch`."""
 
 LONGEST_NAME = 100
 """The most characters of a path in a message."""
@@ -46,6 +49,8 @@ def exit_on_interrupt(command: Callable[..., None]) -> Callable[..., None]:
                 raise unusable_path(error) from error
             raise typer.Exit(unexpected_error(error)) from None
         except BaseException as error:
+            if isinstance(error, ModuleNotFoundError) and error.name in READ_MODELS:
+                require_package("This", error.name, "torch")
             raise typer.Exit(unexpected_error(error)) from None
 
     return run

@@ -14,7 +14,7 @@ from typing import Any
 from atdp_cli.detection.entities import EntityMatch, EntityPipeline, TextWords, label_of
 from atdp_cli.detection.identity import add_files
 from atdp_cli.detection.token_classifier_folder import classifier_identity, classifier_labels
-from atdp_cli.errors import RunError, UsageError
+from atdp_cli.errors import RunError, UsageError, require_package
 from atdp_cli.model.staging import changed
 
 PRESIDIO = "presidio"
@@ -41,12 +41,7 @@ _LIBRARIES = ("presidio-analyzer", "spacy", "tldextract", "phonenumbers", "regex
 
 def require_presidio() -> None:
     """Raise UsageError unless the package presidio-analyzer is installed."""
-    spec = find_spec("presidio_analyzer")
-    if spec is None or spec.origin is None:  # a folder of that name is no package
-        raise UsageError(
-            "ner = presidio needs the package presidio-analyzer, which is not installed.",
-            "Install the extra: pip install 'atdp[presidio]'.",
-        )
+    require_package("ner = presidio", "presidio-analyzer", "presidio")
 
 
 def presidio_name() -> str:

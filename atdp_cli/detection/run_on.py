@@ -15,14 +15,13 @@ import tempfile
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
 from atdp_cli.detection.executor import AHEAD, BatchReader, OpenReader, check_workers, processes
 from atdp_cli.detection.identity import code_identity
 from atdp_cli.detection.spacy import Piece, Reading, read
-from atdp_cli.errors import AtdpError, RunError, UsageError
+from atdp_cli.errors import AtdpError, RunError, UsageError, require_package
 
 Settings = TypeVar("Settings")
 
@@ -81,12 +80,7 @@ class Ray:
 
 def require_ray() -> None:
     """Raise UsageError unless the package ray is installed."""
-    spec = find_spec("ray")
-    if spec is None or spec.origin is None:  # a folder of that name is no package
-        raise UsageError(
-            "run.run-on=ray needs the package ray, which is not installed.",
-            "Install the extra: pip install 'atdp[ray]'.",
-        )
+    require_package("run.run-on=ray", "ray", "ray")
 
 
 def submit_to(

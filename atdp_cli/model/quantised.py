@@ -21,7 +21,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from atdp_cli.errors import InputError, RunError, UsageError
+from atdp_cli.errors import InputError, RunError, require_package
 from atdp_cli.files.checkpoint_names import CONFIG, GENERATION, WEIGHTS
 from atdp_cli.files.documents import parse_json
 from atdp_cli.model.adapter import no_warnings
@@ -77,12 +77,9 @@ def load_gguf(file: Path) -> PreTrainedModel:
 
 def _stored_digests(file: Path) -> set[str]:
     """The digest of every tensor of the file."""
-    try:
-        from gguf import GGUFReader, dequantize
-    except ImportError as error:
-        raise UsageError(
-            f"{file} is read by the package gguf, which is missing.", "pip install 'atdp[gguf]'"
-        ) from error
+    require_package(str(file), "gguf", "gguf")
+    from gguf import GGUFReader, dequantize
+
     try:
         reader = GGUFReader(file)
         architecture = str(reader.fields["general.architecture"].contents())

@@ -206,7 +206,7 @@ def test_what_cannot_be_used_is_refused_before_the_corpus_is_read(name: str, unr
 def test_a_missing_extra_is_named(
     atdp: Atdp, corpus_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("atdp_cli.detection.ner.find_spec", lambda name: None)
+    monkeypatch.setattr("atdp_cli.errors.find_spec", lambda name: None)
     ended = atdp("detect", corpus_file, *detector(tmp_path, ner="presidio"))
     assert ended.code == 2
     assert "pip install 'atdp[presidio]'" in ended.err

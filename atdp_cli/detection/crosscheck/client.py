@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from atdp_cli.detection.crosscheck.check import Answer, Ask
-from atdp_cli.errors import RunError, UsageError
+from atdp_cli.errors import RunError, require_package
 
 PROMPT_VERSION = 1
 """Counted up with every change of a prompt: answers to another one are not used."""
@@ -71,13 +71,7 @@ time, or as long as the server says."""
 
 def require_client() -> None:
     """Raise UsageError unless the package openai is installed."""
-    try:
-        import openai  # noqa: F401 - only whether it is there
-    except ImportError as error:
-        raise UsageError(
-            "The cross-check needs the package openai, which is not installed.",
-            "Install the extra: pip install 'atdp[crosscheck]'.",
-        ) from error
+    require_package("The cross-check", "openai", "crosscheck")
 
 
 @contextmanager
