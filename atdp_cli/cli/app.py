@@ -27,20 +27,18 @@ from atdp_cli.cli.exit import (
 )
 from atdp_cli.errors import AtdpError
 
-_MODULES = {
-    "harden": "harden",
-    "detect": "detect",
-    "review": "review",
-    "redact": "redact",
-    "decoy": "decoy",
-    "plant-canary": "plant_canary",
-    "audit-canary": "audit_canary",
-    "audit-corpus": "audit_corpus",
-    "account": "account",
-    "report": "report",
-}
-
-COMMANDS = tuple(_MODULES)
+COMMANDS = (
+    "harden",
+    "detect",
+    "review",
+    "redact",
+    "decoy",
+    "plant-canary",
+    "audit-canary",
+    "audit-corpus",
+    "account",
+    "report",
+)
 """The names of the commands, in the order of help."""
 
 
@@ -76,11 +74,11 @@ class LazyGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The command that these arguments run."""
         name, *rest = args
-        return (name, make_command(name), rest) if name in _MODULES else super().resolve_command(ctx, args)
+        return (name, make_command(name), rest) if name in COMMANDS else super().resolve_command(ctx, args)
 
 
 def _module(name: str) -> str:
-    return f"{__package__}.{_MODULES[name]}"
+    return f"{__package__}.{name.replace('-', '_')}"
 
 
 def _function(name: str) -> str:
