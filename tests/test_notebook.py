@@ -21,7 +21,7 @@ def test_nothing_of_a_run_is_in_the_notebook() -> None:
     assert json.loads(NOTEBOOK.read_text())["metadata"].keys() == {"kernelspec", "language_info"}
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 def test_the_notebook_runs_and_ends_as_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
