@@ -6,6 +6,7 @@ is a slip, and would run for days, fill the memory or leave the range of floats.
 
 import inspect
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -19,6 +20,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from atdp_cli.errors import UsageError
+from atdp_cli.files.documents import NAME_BYTES, PATH_BYTES
 
 Positive = Annotated[float, Field(gt=0)]
 
@@ -48,6 +50,8 @@ _FORMS = _RANGES | {
     "float_parsing": "a number",
     "bool_parsing": "true or false",
     "literal_error": "{expected}",
+    "tuple_type": "a list. A dataset becomes a file by its to_json",
+    "path_type": "the path of a file or folder. A dataset becomes a file by its to_json",
 }
 """The values to give instead, by pydantic's name of the error."""
 
@@ -215,6 +219,11 @@ class Options(BaseModel):
         except ValidationError as error:
             names = {name: flags(name, option)[0].removeprefix("--") for name, _, option in declared(type(self))}
             raise usage_error(error, names) from error
+        for name in type(self).model_fields:
+            given = getattr(self, name)
+            for path in given if isinstance(given, tuple) else (given,):
+                if isinstance(path, Path):
+                    path_of(path, name)
 
     # Otherwise pydantic calls it for a model in a model too, whose error is then that of the whole.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
@@ -227,6 +236,21 @@ class Options(BaseModel):
         """Copy with the values for fields that were not given; values of other groups are ignored."""
         missing = type(self).model_fields.keys() - self.model_fields_set
         return self.replace(**{name: values[name] for name in missing if name in values})
+
+
+def path_of(given: object, name: str) -> Path:
+    """The path that was given for `name`.
+
+    Raises:
+        UsageError: It is something else, such as a dataset, or a text that no file could be called. It is not quoted.
+    """
+    if not isinstance(given, str | os.PathLike):
+        raise UsageError(f"{name} is no path, but of type {type(given).__name__}.", f"Give {_FORMS['path_type']}.")
+    path = Path(given)
+    sizes = [len(part.encode("utf-8", "replace")) for part in path.parts]
+    if "\0" in str(path) or max(sizes, default=0) > NAME_BYTES or sum(sizes) + len(sizes) > PATH_BYTES:
+        raise UsageError(f"{name} is no path, but {len(str(path)):,} characters of text.", "Give the path of a file.")
+    return path
 
 
 def declared(*groups: type[BaseModel]) -> Iterator[tuple[str, FieldInfo, Option]]:

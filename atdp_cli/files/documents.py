@@ -22,6 +22,10 @@ MAX_FILE = 1 << 26
 """The most bytes of a file of settings or figures; those that atdp writes have a hundredth of it at most."""
 
 
+NAME_BYTES, PATH_BYTES = 255, 4095
+"""The most bytes of a file's name, and of its whole path."""
+
+
 def open_regular(path: Path) -> io.BufferedReader:
     """Open a regular file, or a symbolic link to one, for reading.
 

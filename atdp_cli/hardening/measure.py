@@ -40,6 +40,7 @@ from atdp_cli.privacy.ledger import unprotected_past
 from atdp_cli.replacement.decoys import WITHOUT, public_draws, uniformly
 from atdp_cli.reporting.document import TokenEntry
 from atdp_cli.reporting.entries import PerplexityEntry, UsefulnessEntry
+from atdp_cli.settings import path_of
 from atdp_cli.training.plan import Plan
 from atdp_cli.training.recipe import TextVariant
 from atdp_cli.training.search import RANKED_VALUES, RangeTest
@@ -219,12 +220,12 @@ def compare(
     Raises:
         InputError: A model or the file cannot be read, or no record has a token to predict.
     """
-    records = list(read_records(Path(eval_data), unit=privacy_unit, text_field=text_field))
+    records = list(read_records(path_of(eval_data, "eval_data"), unit=privacy_unit, text_field=text_field))
     flagged = flag(detect_records(records, pipeline=load_pipeline()), None, Tier.LOW_ENTITY)
     talks = any(record.turns for record in records)
     entries: list[UsefulnessEntry] = []
     for folder in models:
-        checkpoint = load_checkpoint(Path(folder), device, audited=True)
+        checkpoint = load_checkpoint(path_of(folder, "models"), device, audited=True)
         chat = load_chat_template(checkpoint.tokenizer, None) if talks else None
         encoding = encoding_for(checkpoint, chat, windows=MOST_WINDOWS)
         entries += measure(checkpoint, make_yardstick(flagged, encoding, None)).usefulness(str(folder))

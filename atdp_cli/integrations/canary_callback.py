@@ -1,5 +1,6 @@
 """Exposures of canaries while a transformers Trainer trains, for whatever the trainer logs to."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -27,6 +28,7 @@ from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import ignore
 from atdp_cli.model.checkpoint import load_checkpoint
 from atdp_cli.model.windows import tokenizer_fingerprint
+from atdp_cli.settings import path_of
 
 NAME = "the model in training"
 
@@ -105,17 +107,20 @@ class CanaryCallback(TrainerCallback):  # type: ignore[misc] # transformers has 
 
     def __init__(
         self,
-        manifest: Manifest | Path,
-        reference: Path | None = None,
+        manifest: Manifest | Path | str,
+        reference: Path | str | None = None,
         every: Literal["epoch"] | int = "epoch",
         stop_at: float | None = None,
     ) -> None:
-        self.manifest = manifest if isinstance(manifest, Manifest) else read_manifest(manifest)
-        if every != "epoch" and every < 1:
+        self.manifest = manifest if isinstance(manifest, Manifest) else read_manifest(path_of(manifest, "manifest"))
+        if every != "epoch" and (type(every) is not int or every < 1):
             raise UsageError("CanaryCallback needs every='epoch' or a whole number of steps.", "Give 1 or more.")
+        if stop_at is not None and not (isinstance(stop_at, int | float) and math.isfinite(stop_at)):
+            raise UsageError("stop_at is no number of bits.", "Give a number, or leave it out.")
         if not any(canary.planted for canary in self.manifest.canaries):
             raise UsageError("The manifest has no planted canary to watch.", "Plant some by atdp plant-canary.")
-        self.reference, self.every, self.stop_at = reference, every, stop_at
+        self.reference = None if reference is None else path_of(reference, "reference")
+        self.every, self.stop_at = every, stop_at
         self.history: list[Exposures] = []
         self._log: Callable[[dict[str, float]], None] | None = None
         self._ready: _Ready | None = None

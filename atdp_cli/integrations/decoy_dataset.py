@@ -15,6 +15,7 @@ from atdp_cli.replacement.decoys import WITHOUT
 from atdp_cli.replacement.draw import decoy_record
 from atdp_cli.replacement.equality import DecoyEquality
 from atdp_cli.replacement.frequencies import Frequencies
+from atdp_cli.settings import path_of
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -45,12 +46,13 @@ class DecoyDataset(torch.utils.data.Dataset[E], Generic[E]):
 
     Raises:
         InputError: The corpus or the spans cannot be read, or hold words of a contextual tier.
+        UsageError: One of them is no path.
     """
 
     def __init__(
         self,
-        corpus: Path,
-        spans: Path,
+        corpus: Path | str,
+        spans: Path | str,
         example: Callable[[str], E],
         *,
         release: Frequencies | None = None,
@@ -59,8 +61,8 @@ class DecoyDataset(torch.utils.data.Dataset[E], Generic[E]):
         text_field: str = "text",
         seed: int | None = None,
     ) -> None:
-        records = read_records(corpus, unit=unit, text_field=text_field)
-        self._flagged = [(record.text, of_record) for record, of_record in read_spans(spans, records)]
+        records = read_records(path_of(corpus, "corpus"), unit=unit, text_field=text_field)
+        self._flagged = [(record.text, of_record) for record, of_record in read_spans(path_of(spans, "spans"), records)]
         if any(span.label in WITHOUT for _, of_record in self._flagged for span in of_record):
             raise InputError(
                 f"{spans} holds words of a contextual tier, and decoys stand for entities.",

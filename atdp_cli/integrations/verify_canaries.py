@@ -40,6 +40,7 @@ class Unreached(StrEnum):
     OTHER_TOKENS = "other tokens"
     NO_GRADIENT = "no gradient"
     NOT_PLANTED = "not planted"
+    LEFT_OUT = "left out"
     ABSENT = "absent"
 
 
@@ -53,6 +54,8 @@ EXPLANATIONS: Mapping[Unreached, str] = {
     Unreached.OTHER_TOKENS: "Its text is read as other tokens than those that were planted and are audited.",
     Unreached.NO_GRADIENT: "It is in the loss, and no trainable parameter gets a finite gradient from it.",
     Unreached.NOT_PLANTED: "Its coin left it out of the corpus, and it is read all the same.",
+    Unreached.LEFT_OUT: "It is in the examples and in no batch: filtered, cut off before it begins, or in a last batch "
+    "that is dropped.",
     Unreached.ABSENT: "It is in no batch: held out, filtered, cut off before it begins, or in a last batch that is "
     "dropped. Give the examples to tell.",
 }
@@ -120,8 +123,10 @@ def verify_canaries(
 
     Raises:
         InputError: The tokenizer splits the canaries otherwise, or the batches hold no labels.
-        UsageError: Several processes train, and each would see its own share alone.
+        UsageError: Several processes train, and each would see its own share alone; or `examples` is a DatasetDict.
     """
+    if isinstance(examples, Mapping | str):
+        raise UsageError(f"examples is a {type(examples).__name__}, and no row of it an example.", "Give one split.")
     if (
         torch.distributed.is_available()
         and torch.distributed.is_initialized()
@@ -272,7 +277,9 @@ def _by_count(
     }
     if missing and sum(counts.tails[ids] for ids in begins) >= sum(reach.planted - reach.trained for reach in missing):
         return {reach.number: Unreached.TRUNCATED for reach in missing}
-    return {} if has_examples else {reach.number: Unreached.DEDUPLICATED for reach in missing if reach.trained}
+    if has_examples:
+        return {reach.number: Unreached.LEFT_OUT for reach in missing}
+    return {reach.number: Unreached.DEDUPLICATED for reach in missing if reach.trained}
 
 
 def gives_gradient(model: torch.nn.Module, batch: Mapping[str, Any], match: Match) -> bool:

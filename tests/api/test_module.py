@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import atdp_cli
-from atdp_cli.errors import AtdpError
+from atdp_cli.errors import AtdpError, UsageError
 from atdp_cli.events import Event, StepDone
 from atdp_cli.hardening.request import HardenRequest
 from atdp_cli.reporting.entries import GuaranteeEntry
@@ -95,6 +95,43 @@ def test_a_failure_says_what_the_command_says(atdp: Atdp, checkpoint_folder: Pat
     assert told.err == f"atdp: {caught.value}\n"
     with pytest.raises(AtdpError, match="max-windows"):
         HardenRequest(model=checkpoint_folder, **asked, max_windows=0)
+
+
+SENTENCES = ("Ada moved to Paris in 1843. " * 40, "Ada/moved/" * 500, "Ada moved\0to Paris")
+REQUESTS: dict[str, Any] = {
+    "HardenRequest": {"model": "m", "data": ["c.txt"], "output": "o", "spans": "s", "allow": ["a"], "reference": "r"},
+    "DetectRequest": {"corpus": "c.txt", "output": "s.jsonl"},
+    "RedactRequest": {"corpus": "c.txt", "output": "r.txt", "spans": "s.jsonl"},
+    "DecoyRequest": {"corpus": "c.txt", "output": "d.txt"},
+    "AuditRequest": {"models": ["m"], "manifest": "c.json", "reference": "r", "other_text": "t.txt"},
+    "MapRequest": {"models": ["m"], "data": "c.txt", "eval_data": "e.txt"},
+    "ReportRequest": {"folder": "m", "audit": "a.json"},
+}
+
+
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_a_text_or_a_dataset_in_the_place_of_a_path_is_a_usage_error_that_quotes_nothing(request_: str) -> None:
+    from datasets import Dataset, DatasetDict
+
+    build, given = getattr(atdp_cli, request_), REQUESTS[request_]
+    build(**given)
+    rows = Dataset.from_dict({"text": ["Ada moved"]})
+    for name, value in given.items():
+        for wrong in (*SENTENCES, rows, DatasetDict({"train": rows}), {"text": ["Ada moved"]}):
+            for placed in [[wrong], wrong] if isinstance(value, list) else [wrong]:
+                with pytest.raises(UsageError) as caught:
+                    build(**given | {name: placed})
+                assert "Ada" not in str(caught.value)
+                assert name.replace("_", "-") in str(caught.value).replace("_", "-")
+                assert isinstance(wrong, str) or "to_json" in str(caught.value)
+
+
+def test_a_comparison_takes_paths_alone() -> None:
+    wrong: list[tuple[Any, Any]] = [(["m"], SENTENCES[0]), (["m"], {"train": []}), ([{"train": []}], "c.txt")]
+    for models, data in wrong:
+        with pytest.raises(AtdpError) as caught:
+            atdp_cli.compare(models, data)
+        assert "Ada" not in str(caught.value)
 
 
 @pytest.mark.ci

@@ -179,8 +179,16 @@ def test_a_model_in_half_precision_or_under_autocast_is_scored_in_fp32(loaded: C
 def test_what_cannot_be_watched_is_refused(
     planted: Planted, checkpoint_folder: Path, loaded: Checkpoint, tmp_path: Path
 ) -> None:
-    with pytest.raises(UsageError, match="every='epoch' or a whole number"):
-        CanaryCallback(planted.manifest, every=0)
+    for every in (0, "banana", 1.5, True, None):
+        with pytest.raises(UsageError, match="every='epoch' or a whole number"):
+            CanaryCallback(planted.manifest, every=every)  # type: ignore[arg-type]
+    for stop_at in ("banana", float("nan")):
+        with pytest.raises(UsageError, match="stop_at"):
+            CanaryCallback(planted.manifest, stop_at=stop_at)  # type: ignore[arg-type]
+    wrong: list[tuple[Any, Any]] = [({"train": []}, None), (planted.manifest, "Ada moved " * 100)]
+    for manifest, reference in wrong:
+        with pytest.raises(UsageError, match="is no path"):
+            CanaryCallback(manifest, reference)
     none = planted.manifest.model_copy(update={"canaries": ()})
     with pytest.raises(UsageError, match="no planted canary"):
         CanaryCallback(none)

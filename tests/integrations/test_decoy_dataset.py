@@ -13,7 +13,7 @@ from transformers import Trainer, TrainingArguments
 from atdp_cli.corpus.record import read_records
 from atdp_cli.corpus.spans import FlaggedRecord
 from atdp_cli.detection.span_file import read_spans
-from atdp_cli.errors import InputError
+from atdp_cli.errors import InputError, UsageError
 from atdp_cli.hardening.context import Streams
 from atdp_cli.hardening.releases import decoy_choice, fit_frequencies
 from atdp_cli.integrations.transformers import DecoyDataset
@@ -28,6 +28,19 @@ def as_text(text: str) -> dict[str, Any]:
 
 def flagged(corpus: Path, spans: Path) -> list[FlaggedRecord]:
     return [FlaggedRecord(record, actual) for record, actual in read_spans(spans, read_records(corpus))]
+
+
+def test_paths_may_be_text_and_a_dataset_is_no_path(corpus: Path, span_file: Path) -> None:
+    from datasets import Dataset, DatasetDict
+
+    assert len(DecoyDataset(str(corpus), str(span_file), as_text)) == len(DecoyDataset(corpus, span_file, as_text))
+    rows = Dataset.from_dict({"text": ["Ada moved"]})
+    for wrong in (rows, DatasetDict({"train": rows}), ["Ada moved"], "Ada moved " * 100):
+        given: list[tuple[Any, Any]] = [(wrong, span_file), (corpus, wrong)]
+        for place, spans in given:
+            with pytest.raises(UsageError, match="is no path") as caught:
+                DecoyDataset(place, spans, as_text)
+            assert "Ada" not in str(caught.value)
 
 
 @pytest.mark.parametrize("epoch", [0, 3])

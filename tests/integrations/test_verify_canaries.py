@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from atdp_cli.errors import InputError
+from atdp_cli.errors import InputError, UsageError
 from atdp_cli.integrations.transformers import CanaryReach, Unreached, verify_canaries
 from atdp_cli.model.checkpoint import Checkpoint
 from tests.integrations.conftest import CHATML, REPEATS, SECRETS, Planted
@@ -149,6 +149,21 @@ def test_held_out(sft: Sft, planted: Planted) -> None:
     lost, rest = [Unreached.HELD_OUT] * 2, [None] * (SECRETS - 2)
     assert reasons(verified(trainer, planted, examples=kept)) == [*lost, *rest]
     assert reasons(verified(trainer, planted)) == [Unreached.ABSENT] * 2 + rest
+
+
+def test_what_the_examples_hold_and_no_batch_is_left_out(sft: Sft, planted: Planted) -> None:
+    """The explanation asks for no examples once they are given, and a whole DatasetDict is none."""
+    from datasets import Dataset, DatasetDict
+
+    trainer = sft(texts([line for line in planted.lines if line not in planted.records[:2]]))
+    rows = Dataset.from_list(texts(planted.lines))
+    for examples in (rows, list(planted.lines)):
+        results = verified(trainer, planted, examples=examples)
+        assert reasons(results) == [Unreached.LEFT_OUT] * 2 + [None] * (SECRETS - 2)
+        assert "Give the examples" not in results[0].explanation
+    for wrong in (DatasetDict({"train": rows}), {"text": list(planted.lines)}, planted.lines[0]):
+        with pytest.raises(UsageError, match="split"):
+            verified(trainer, planted, examples=wrong)
 
 
 def test_a_canary_that_its_coin_left_out_is_not_to_be_read(sft: Sft, planted: Planted) -> None:
