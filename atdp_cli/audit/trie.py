@@ -13,6 +13,7 @@ from atdp_cli.audit.exposure import Scores
 from atdp_cli.audit.pool import PADDING, Candidates, Ids
 from atdp_cli.errors import RunError, UsageError
 from atdp_cli.events import NodesScored, Notify, ignore
+from atdp_cli.model.checkpoint import context_length
 
 Places = NDArray[np.int64]
 
@@ -175,13 +176,18 @@ def score_pool(
 
 
 def check_context(model: PreTrainedModel, longest: int, name: str) -> None:
-    """Refuse a canary of more tokens than a model's context has.
+    """Refuse a model that reads one text and writes another, and a canary of more tokens than its context has.
 
     Raises:
-        UsageError: It is longer.
+        UsageError: It is such a model, or the canary is longer.
     """
-    context = getattr(model.config, "max_position_embeddings", None)
-    if context is not None and longest > context:
+    if model.config.is_encoder_decoder:
+        raise UsageError(
+            f"{name} is an encoder-decoder model, and canaries are ranked by how a model continues a text.",
+            "Give a causal language model.",
+        )
+    context = context_length(model, longest)
+    if longest > context:
         raise UsageError(
             f"A canary takes {longest} tokens, and the context of {name} has {context}.",
             "Use a shorter template.",

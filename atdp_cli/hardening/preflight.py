@@ -22,9 +22,10 @@ from atdp_cli.hardening.request import SettledRequest
 from atdp_cli.hardening.summary import HardenPlan, plan_summary
 from atdp_cli.hardening.workspace import STATE
 from atdp_cli.model.adapter import is_adapted, merged, no_warnings
-from atdp_cli.model.checkpoint import Checkpoint, context_length, load_tokenizer
+from atdp_cli.model.checkpoint import Checkpoint, context_length, load_tokenizer, random_tokens
 from atdp_cli.model.device import training_threads, use_threads
 from atdp_cli.model.folder import is_adapter
+from atdp_cli.model.forward import Batch, logits_of
 from atdp_cli.model.tokenizer import save_tokenizer
 from atdp_cli.model.windows import Window, encode_record, tokenizer_fingerprint
 from atdp_cli.reporting.stage_facts import clipped
@@ -50,10 +51,11 @@ def rehearse_output(checkpoint: Checkpoint, root: Path, source: Path, *, merge: 
             as they were.
         OSError: The disk failed.
     """
-    tokenizer, part = checkpoint.tokenizer, "The model's configuration or generation settings"
+    tokenizer, part = checkpoint.tokenizer, "The merged adapter"
     try:
         with no_warnings():
-            model = merged(copy.deepcopy(checkpoint.model)) if merge else checkpoint.model
+            model = _merged_copy(checkpoint.model, source) if merge else checkpoint.model
+            part = "The model's configuration or generation settings"
             with TemporaryDirectory(prefix=".", dir=root) as folder:
                 _save(model, Path(folder))
                 part = "The tokenizer"
@@ -76,6 +78,20 @@ def rehearse_output(checkpoint: Checkpoint, root: Path, source: Path, *, merge: 
         )
 
 
+@torch.inference_mode()
+def _merged_copy(model: PreTrainedModel, source: Path) -> PreTrainedModel:
+    """A copy with its adapter merged, which must predict the same."""
+    whole, ids = merged(copy.deepcopy(model)), random_tokens(model, 16)
+    batch = Batch(ids, None, *((ids, torch.ones_like(ids)) if model.config.is_encoder_decoder else ()))
+    apart, together = (logits_of(each.eval(), batch).float() for each in (model, whole))
+    if float((apart - together).abs().max()) > MERGED_TOLERANCE * float(apart.abs().max()):
+        raise InputError(
+            f"{source} predicts otherwise once its adapter is merged: it adapts one of two places that share a matrix.",
+            "Leave run.merge-adapter out.",
+        )
+    return whole
+
+
 def _save(model: PreTrainedModel, folder: Path) -> None:
     config, generation = model.config, model.generation_config
     if not isinstance(model, FSDPModule):
@@ -96,6 +112,9 @@ PIPELINE_BYTES = 250 << 20
 
 TOKEN_BYTES = 15
 """Memory of a token of the corpus for each text that a stage reads: its id, its marks and its weight."""
+
+MERGED_TOLERANCE = 0.05
+"""Between logits of a model and of the same with its adapter merged, which rounds in bfloat16."""
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 

@@ -175,7 +175,7 @@ def _load(folder: Path, device: str, chat: ChatTemplate | None, *, audited: bool
     if checkpoint.model.config.is_encoder_decoder:
         raise UsageError(
             f"{folder} is an encoder-decoder model, and a map asks what a model continues a text with.",
-            "Audit its canaries by atdp audit-canary.",
+            "Give a causal language model.",
         )
     checkpoint.model.eval()
     # What renders a conversation writes what begins and ends it, whatever this folder's own template would.

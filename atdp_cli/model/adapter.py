@@ -44,12 +44,24 @@ def add_adapter(model: PreTrainedModel, rank: int) -> Any:
     if isinstance(model, PeftModel):
         raise InputError("The checkpoint is an adapter already, and is hardened as one.", "Leave --lora-rank out.")
     settings = LoraConfig(r=rank, lora_alpha=2 * rank, lora_dropout=0.0, target_modules="all-linear")
+    settings.exclude_modules = list(_unadaptable(model)) or None
     settings.task_type = "SEQ_2_SEQ_LM" if model.config.is_encoder_decoder else "CAUSAL_LM"
     try:
         with no_warnings():
             return get_peft_model(model, settings).eval()
     except ValueError as error:
         raise InputError("The model has no linear layer to adapt.", "Leave --lora-rank out.") from error
+
+
+def _unadaptable(model: PreTrainedModel) -> Iterator[str]:
+    """Linear layers that an adapter would break, or not reach: routers return more than a product, and Mamba's blocks
+    read some weights past the adapter.
+    """
+    for name, part in model.named_modules():
+        if type(part).__name__.endswith("Router"):
+            yield name
+        elif hasattr(part, "conv1d"):
+            yield from (f"{name}.{layer}" for layer in ("x_proj", "dt_proj", "out_proj") if hasattr(part, layer))
 
 
 def load_adapter(base: PreTrainedModel, folder: Path, place: Path) -> Any:

@@ -97,8 +97,9 @@ def load_checkpoint(
         model = _load_model(base, place, config, tokenizer, torch.bfloat16 if half else torch.float32)
         if is_adapter(folder):
             with staged(model_files(folder), read) as adapter:
+                own = model.state_dict(keep_vars=True)
                 model = load_adapter(model, folder, adapter)
-                check_adapter(folder, model, base, weight_files(place), weight_files(adapter))
+                check_adapter(folder, model, weight_files(adapter), base=base, held=own, base_files=weight_files(place))
             model.peft_config[model.active_adapter].base_model_name_or_path = str(base)
             _check_finite(folder, model)
     _probe(folder, model)
@@ -224,7 +225,8 @@ def save_checkpoint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, 
 
     Of a model with an adapter only the adapter is written. The model itself is converted in place.
     """
-    model.to(device="cpu", dtype=getattr(torch, dtype)).save_pretrained(folder)  # type: ignore[arg-type, unused-ignore]
+    with no_warnings():  # peft's, of an adapted embedding
+        model.to(device="cpu", dtype=getattr(torch, dtype)).save_pretrained(folder)  # type: ignore[arg-type, unused-ignore]
     save_tokenizer(tokenizer, folder)
 
 
@@ -232,7 +234,7 @@ def context_length(model: PreTrainedModel, limit: int = 1024) -> int:
     """The longest window: the model's own context, at most `limit`."""
     config = model.config if model.config.is_encoder_decoder else model.config.get_text_config()
     known = [int(value) for name in CONTEXTS if (value := getattr(config, name, None))]
-    return min([limit, *known])
+    return min([limit, *(value for value in known if value > 0)])  # XLNet says -1 for no limit
 
 
 def random_tokens(model: PreTrainedModel, length: int) -> torch.Tensor:
@@ -301,7 +303,8 @@ def check_weights(
     if tokens > rows:
         raise InputError(
             f"{folder}: the tokenizer has {tokens:,} tokens, the model embeds {rows:,}.",
-            "Save the tokenizer that belongs to this model.",
+            "Save the tokenizer that belongs to this model. If tokens were added for an adapter, resize the model by "
+            "resize_token_embeddings, load the adapter, and save the result of merge_and_unload.",
         )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from peft import PeftModel
+from peft import PeftModel, get_peft_model_state_dict
 from transformers import PreTrainedModel
 from transformers.core_model_loading import revert_weight_conversion
 
@@ -43,43 +43,66 @@ def check_base(folder: Path, model: PreTrainedModel, files: Sequence[Path]) -> N
         InputError: A parameter is not what the files have, or not in them; or the files have a tensor that the model
             does not read.
     """
-    body = model.base_model_prefix
-    reverted = revert_weight_conversion(model, model.state_dict(keep_vars=True))
-    buffers = {name for name, _ in model.named_buffers()}
+    buffers = [name for name, _ in model.named_buffers()]
     aside = "|".join([BUFFERS, *map(re.escape, buffers), *(model._keys_to_ignore_on_load_unexpected or ())])
-    parameters = {name: tensor for name, tensor in reverted.items() if name not in buffers}
-    _refuse_unread(folder, _check(folder, parameters, files, body), aside)
+    parameters = _as_stored(model, model.state_dict(keep_vars=True))
+    _refuse_unread(folder, _check(folder, parameters, files, model.base_model_prefix), aside)
 
 
 def check_adapter(
-    folder: Path, model: PeftModel, base: Path, base_files: Sequence[Path], files: Sequence[Path]
+    folder: Path,
+    model: PeftModel,
+    files: Sequence[Path],
+    *,
+    base: Path,
+    held: Mapping[str, torch.Tensor],
+    base_files: Sequence[Path],
 ) -> None:
-    """Compare each parameter of an adapter with its file, and what it adapts with the base's.
+    """Compare all that an adapter trains with its file, and the rest with the base's.
+
+    A file may repeat weights of the base, as peft writes embeddings that it adapts.
 
     Args:
+        files: The adapter's safetensors.
         base, base_files: The folder and the safetensors of the base.
-        files: Those of the adapter.
+        held: The base's own parameters and buffers, from `state_dict(keep_vars=True)` before it was adapted: peft
+            renames them, and keeps them.
 
     Raises:
         InputError: A parameter is not what the files have, or not in them; or the adapter has a tensor that it does not
-            put into the model.
+            put into the model, or replaces weights of the base.
     """
-    adapter = model.active_adapter
-    own, adapted = {}, {}
-    for name, tensor in model.named_parameters(remove_duplicate=False):
-        if f".{adapter}." in name or name.endswith(f".{adapter}"):
-            own[name.replace(f".{adapter}", "", 1)] = tensor
-        elif ".original_module." in name:
-            adapted[_of_base(name.replace(".original_module", ""))] = tensor
-        else:
-            adapted[_of_base(name)] = tensor
-    own = {name.replace(".modules_to_save", ""): tensor for name, tensor in own.items()}
-    _refuse_unread(folder, _check(folder, own, files, ""))
-    _check(base, adapted, base_files, model.get_base_model().base_model_prefix)
+    own = get_peft_model_state_dict(model, adapter_name=model.active_adapter, save_embedding_layers=False)
+    trained, of_base = {tensor.data_ptr() for tensor in own.values()}, set(map(id, held.values()))
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    for name, parameter in parameters.items():
+        if parameter.data_ptr() not in trained and id(parameter) not in of_base:
+            raise _unlike(folder, name)
+    unread = _check(folder, own, files, "")
+    repeated = {name for name in unread if id(parameters.get(name)) in of_base}
+    _refuse_unread(folder, unread - repeated)
+    _check(folder, {name: parameters[name] for name in repeated}, files, "")  # of two names of one, one could hide
+    kept = {name: tensor for name, tensor in held.items() if tensor.data_ptr() not in trained}
+    whole = model.get_base_model()
+    try:
+        _check(base, _as_stored(whole, kept), base_files, whole.base_model_prefix)
+    except InputError as error:
+        if not repeated:
+            raise
+        raise InputError(
+            f"{folder} replaces weights of its base model, {min(repeated)} among them.",
+            "Merge it with the model that it was trained on: merge_and_unload, then save_pretrained.",
+        ) from error
 
 
-def _of_base(name: str) -> str:
-    return name.removeprefix("base_model.model.").replace(".base_layer.", ".")
+def _as_stored(model: PreTrainedModel, state: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The parameters of a state as the files name and divide them: transformers' conversions are undone."""
+    reverted = revert_weight_conversion(model, dict(state))
+    return {
+        name: tensor
+        for name, tensor in reverted.items()
+        if name not in state or isinstance(state[name], torch.nn.Parameter)
+    }
 
 
 def _check(folder: Path, parameters: Mapping[str, torch.Tensor], files: Sequence[Path], body: str) -> set[str]:

@@ -124,7 +124,7 @@ def check_numbers(file: Path, config: dict[str, Any]) -> None:
     """
     for part in objects(config):
         for name, value in part.items():
-            least = 1 if name in CONTEXTS else -MOST
+            least = 2 if name in CONTEXTS else -MOST  # one token predicts nothing
             most = MOST_LABELS if name == "num_labels" else MOST
             for number in () if name.endswith(BASES) else _numbers(value):
                 whole = isinstance(number, int)

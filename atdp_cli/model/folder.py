@@ -20,7 +20,7 @@ from atdp_cli.files.checkpoint_names import (
     TOKENIZER_FILES,
     WEIGHTS,
 )
-from atdp_cli.files.documents import parse_json, read_whole
+from atdp_cli.files.documents import NAME_BYTES, parse_json, read_whole
 from atdp_cli.model.config_checks import (
     QUANTISED,
     check_factors,
@@ -33,11 +33,12 @@ from atdp_cli.model.config_checks import (
 DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 """Names in safetensors and in torch. float64 is read, and written as float32."""
 
-NAME_BYTES = 255
-"""The most bytes of a file's name."""
-
 WIDTHS = ("hidden_size", "n_embd", "d_model")
 """Names of the width of hidden states in configurations."""
+
+
+CHANGES_BASE = ("pissa", "olora", "corda", "loftq", "lora_ga")
+"""How adapters begin that are what a base model lacks once its own weights are changed."""
 
 
 def check_folder(folder: Path, *, audited: bool = False) -> None:
@@ -158,6 +159,11 @@ def _check_adapter(folder: Path) -> None:
     check_numbers(folder / ADAPTER, config)
     if config.get("peft_type") != "LORA":
         raise InputError(f"{folder} is an adapter of type {config.get('peft_type')}.", "Give a LoRA adapter.")
+    if str(start := config.get("init_lora_weights")).startswith(CHANGES_BASE):
+        raise InputError(
+            f"{folder} changes weights of its base as it is loaded (init_lora_weights is {start}).",
+            "Merge it: load it with peft, merge_and_unload, and save_pretrained.",
+        )
     if not (folder / ADAPTER_WEIGHTS).is_file():
         raise InputError(f"{folder} has no {ADAPTER_WEIGHTS}.", "Save the adapter as safetensors.")
     _tensor_names(folder / ADAPTER_WEIGHTS)

@@ -49,8 +49,9 @@ def _record_gradients(
     model: PreTrainedModel, parameters: Sequence[nn.Parameter], batch: PhysicalBatch, *, positions: bool
 ) -> list[torch.Tensor]:
     with _sampling(model, parameters), warnings.catch_warnings():
-        # The warning is about the first layer, whose input takes no gradient; only its output's is needed.
-        warnings.filterwarnings("ignore", "Full backward hook is firing", UserWarning)
+        # About the first layer, whose input takes no gradient, where only its output's is needed; and about speed.
+        for text in ("Full backward hook is firing", "There is a performance drop"):
+            warnings.filterwarnings("ignore", text, UserWarning)
         logits = logits_of(model, batch, positions=positions)
         torch.autograd.backward(logits, loss_gradient(logits, batch))
         samples = [getattr(parameter, "grad_sample", None) for parameter in parameters]
