@@ -12,7 +12,8 @@ from atdp_cli.audit.canary import Choice, Secret, Target, Template, parse_templa
 from atdp_cli.errors import AtdpError, InputError, UsageError
 from atdp_cli.files.atomic_write import atomic_write
 from atdp_cli.files.documents import MAX_FILE, read_document
-from atdp_cli.model.chat import ChatTemplate, load_chat_template, render, without_ends
+from atdp_cli.model.chat import ChatTemplate, load_chat_template, without_ends
+from atdp_cli.model.rendered import Message, render
 from atdp_cli.model.windows import encode_record, tokenizer_fingerprint
 
 if TYPE_CHECKING:
@@ -47,14 +48,19 @@ class PlantedCanary(BaseModel):
     other: tuple[str, ...] | None = Field(default=None, repr=False)
 
 
+OPENING = "Go on."
+"""What the user says first where a template wants it: the same in every canary."""
+
+
 class Conversation(BaseModel):
-    """How canaries are planted as conversations of one message.
+    """How canaries are planted as conversations of one message, or of one behind what the user says first.
 
     Attributes:
         role: Who says it.
         before: What the template writes before it; what is said follows.
         end: The tokenizer's end token, which packing puts between conversations; None where it has none.
         chat_template: Which of the tokenizer's templates renders it; None for the only one, or that named default.
+        opening: What the user says first, where the template takes no conversation that the role begins.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -63,6 +69,11 @@ class Conversation(BaseModel):
     before: str
     end: str | None = None
     chat_template: str | None = None
+    opening: str | None = None
+
+    def messages(self, text: str) -> list[Message]:
+        """The conversation in which a canary is said."""
+        return [*([] if self.opening is None else [("user", self.opening)]), (self.role, text)]
 
 
 class Manifest(BaseModel):
@@ -226,14 +237,20 @@ def canary_conversation(chat: ChatTemplate, role: Role, template: Template) -> C
         InputError: The chat template refuses such a conversation, or changes what is said.
     """
     text = template.record(template.secret(0))
-    rendered = render(chat, [(role, text)])
-    [turn] = rendered.turns
+    said = Conversation(role=role, before="", chat_template=chat.name, end=chat.source.eos_token)
+    try:
+        rendered = render(chat, said.messages(text))
+    except InputError:
+        if role != "assistant":
+            raise
+        said = said.model_copy(update={"opening": OPENING})
+        rendered = render(chat, said.messages(text))
+    turn = rendered.turns[-1]
     if rendered.text[turn.start : turn.end] != text:
         raise InputError(
             "The chat template takes white space off the canaries' ends.", "Leave it out of their --template."
         )
-    before, end = rendered.text[: turn.start], chat.source.eos_token
-    return Conversation(role=role, chat_template=chat.name, before=before, end=end)
+    return said.model_copy(update={"before": rendered.text[: turn.start]})
 
 
 def tokens_after(manifest: Manifest, tokenizer: "PreTrainedTokenizerFast") -> tuple[int, ...]:
@@ -246,7 +263,7 @@ def tokens_after(manifest: Manifest, tokenizer: "PreTrainedTokenizerFast") -> tu
         return () if tokenizer.eos_token_id is None else (tokenizer.eos_token_id,)
     said, first = manifest.conversation, manifest.canaries[0]
     chat = load_chat_template(tokenizer, said.chat_template)
-    text = render(chat, [(said.role, manifest.slots().record(first.secret))]).text
+    text = render(chat, said.messages(manifest.slots().record(first.secret))).text
     whole = tuple(encode_record(chat.tokenizer, text))
     if whole[: len(first.token_ids)] != first.token_ids:
         raise InputError(

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -66,9 +67,10 @@ class Said:
     text_field: str
     chat_template: str | None = None
 
-    def line(self, text: str) -> str:
+    def line(self, conversation: Conversation, text: str) -> str:
         """A canary as a line of a corpus."""
-        return json.dumps({self.text_field: [{"role": self.role, "content": text}]}, ensure_ascii=False)
+        messages = [{"role": role, "content": content} for role, content in conversation.messages(text)]
+        return json.dumps({self.text_field: messages}, ensure_ascii=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,20 +249,20 @@ def plant_canaries(
     check_folder(tokenizer)
     lines, endings = _read_lines(corpus, canaries.said)
     others = canaries.others or (None,) * len(canaries.secrets)
+    from atdp_cli.model.checkpoint import load_tokenizer  # loads torch
+
+    reader, said = load_tokenizer(tokenizer), canaries.said
+    conversation = None if said is None else _conversation(reader, said, canaries.template)
     planted, places = plant(
         lines,
         canaries.template,
         [other or secret for secret, other in zip(canaries.secrets, others, strict=True)],
         canaries.repeats,
         positions=canaries.positions,
-        written=str if canaries.said is None else canaries.said.line,
+        written=str if said is None or conversation is None else partial(said.line, conversation),
     )
     records = sum(1 for line in planted if line.strip())
     notify(RecordsRead(task="plant", done=0, total=records))
-    from atdp_cli.model.checkpoint import load_tokenizer  # loads torch
-
-    reader = load_tokenizer(tokenizer)
-
     made = make_manifest(
         reader,
         canaries.template,
@@ -270,9 +272,9 @@ def plant_canaries(
         others=canaries.others,
         records=records,
         drawn=canaries.drawn,
-        conversation=None if canaries.said is None else _conversation(reader, canaries.said, canaries.template),
+        conversation=conversation,
     )
-    if canaries.said is not None:
+    if said is not None:
         tokens_after(made, reader)
     with atomic_write(output, replace=force) as stream:
         stream.write(_joined(planted, places, endings).encode("utf-8"))

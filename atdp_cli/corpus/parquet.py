@@ -2,12 +2,14 @@
 
 import contextlib
 import itertools
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from atdp_cli.corpus.conversation import Part, check_alike, content_parts, with_contents
+from atdp_cli.corpus.conversation import TOOLS, Chat, Part, check_alike, read_conversation, with_texts
 from atdp_cli.corpus.csv import column_of
+from atdp_cli.corpus.json_text import object_members
 from atdp_cli.corpus.segments import Segment, Selection, record_numbers
 from atdp_cli.errors import InputError, RunError
 from atdp_cli.files.corpus_file import OnError, Writable, display_name, unreadable
@@ -24,24 +26,21 @@ def parquet_segments(path: Path, selection: Selection, on_error: OnError) -> Ite
     record = record_numbers(selection)
     with _opened(path) as file:
         _check_columns(path, file.schema_arrow, selection)
-        columns = list(dict.fromkeys([selection.text_field, selection.key or selection.text_field]))
+        fields = _fields(file.schema_arrow, selection)
+        columns = list(dict.fromkeys([*fields, selection.key or fields[0]]))
         for first, batch in _batches(path, file, columns):
-            texts = batch.column(selection.text_field)
             keys = None if selection.key is None else batch.column(selection.key)
             for at in range(batch.num_rows):
                 row = first + at + 1
                 where = f"{display_name(path)}: row {row}"
                 try:
-                    value = _cell(texts, at, where, selection.text_field)
+                    values = {name: _cell(batch.column(name), at, where, name) for name in fields}
                     id_ = str(row if keys is None else _cell(keys, at, where, selection.key))
-                    parts = _parts(value, f"{where}: the column {selection.text_field}")
+                    texts = _texts(values, f"{where}: the column {selection.text_field}", selection)
                 except InputError as error:
                     on_error(error)
                     continue
-                index = record(id_)
-                for part in parts:
-                    more = part is not parts[-1]
-                    yield Segment("", part.text, index, id_, row=row - 1, turn=part.turn, role=part.role, more=more)
+                yield from texts.segments(record(id_), id_, row=row - 1)
     yield Segment("", None)
 
 
@@ -64,8 +63,8 @@ def write_rows(source: Path, selection: Selection, edited: Iterator[tuple[Segmen
 
     try:
         with _opened(source) as file:
-            schema = _written_schema(file.schema_arrow, selection.text_field)
-            batches = _edited_batches(source, file, schema, selection.text_field, edited)
+            schema = _written_schema(file.schema_arrow, selection.fields)
+            batches = _edited_batches(source, file, schema, selection, edited)
             # Metadata that reading refuses ends the process when the codecs are asked for first.
             batch = next(batches, None)
             with pq.ParquetWriter(stream, schema, compression=_codecs(file)) as writer:
@@ -77,23 +76,23 @@ def write_rows(source: Path, selection: Selection, edited: Iterator[tuple[Segmen
         ) from error
 
 
-def _written_schema(schema: Any, text_field: str) -> Any:
+def _written_schema(schema: Any, fields: Sequence[str]) -> Any:
     import pyarrow as pa
 
-    place = schema.get_field_index(text_field)
-    field = schema.field(place)
-    if not pa.types.is_dictionary(field.type):
-        return schema
-    return schema.set(place, field.with_type(pa.dictionary(pa.int32(), field.type.value_type)))
+    for name in fields:
+        place = schema.get_field_index(name)
+        field = schema.field(place)
+        if pa.types.is_dictionary(field.type):
+            schema = schema.set(place, field.with_type(pa.dictionary(pa.int32(), field.type.value_type)))
+    return schema
 
 
 def _edited_batches(
-    source: Path, file: Any, schema: Any, text_field: str, edited: Iterator[tuple[Segment, str]]
+    source: Path, file: Any, schema: Any, selection: Selection, edited: Iterator[tuple[Segment, str]]
 ) -> Iterator[Any]:
     import pyarrow as pa
 
-    place = schema.get_field_index(text_field)
-    field = schema.field(place)
+    fields = _fields(schema, selection)
     segment, text, first = *next(edited), 0
     for first, batch in _batches(source, file, None):
         texts: dict[int, list[str]] = {}
@@ -102,11 +101,15 @@ def _edited_batches(
             segment, text = next(edited)
         selected = batch if len(texts) == batch.num_rows else batch.take(pa.array(list(texts), pa.int64()))
         if texts:
-            values = [
-                each[0] if _holds_strings(field.type) else with_contents(batch.column(place)[row].as_py(), each)
+            rows = [
+                _rewritten({name: batch.column(name)[row].as_py() for name in fields}, each, selection)
                 for row, each in texts.items()
             ]
-            yield selected.set_column(place, field, pa.array(values, field.type))
+            for name in fields:
+                place = schema.get_field_index(name)
+                values = pa.array([row[name] for row in rows], schema.field(place).type)
+                selected = selected.set_column(place, schema.field(place), values)
+            yield selected
     if segment.text is not None:
         raise _damaged(source, first)  # the other columns have fewer rows than the text
 
@@ -158,14 +161,15 @@ def _damaged(path: Path, row: int) -> InputError:
 def _check_columns(path: Path, schema: Any, selection: Selection) -> None:
     from pyarrow import types
 
-    kind = schema.field(column_of(schema.names, selection.text_field, path)).type
-    conversations = types.is_list(kind) or types.is_large_list(kind)
-    if not (_holds_strings(kind) or conversations):
-        raise InputError(
-            f"{display_name(path)}: the column {selection.text_field} holds neither strings nor lists of messages.",
-            "Name the column that holds the text with --text-field.",
-        )
-    check_alike(None, conversations, f"the column {selection.text_field}", selection)
+    for name in selection.fields:
+        kind = schema.field(column_of(schema.names, name, path)).type
+        messages = types.is_list(kind) or types.is_large_list(kind)
+        if not (_holds_strings(kind) or messages):
+            raise InputError(
+                f"{display_name(path)}: the column {name} holds neither strings nor lists of messages.",
+                "Name the column that holds the text with --text-field.",
+            )
+        check_alike(None, messages or len(selection.fields) > 1, f"the column {name}", selection)
     if selection.key is None:
         return
     kind = schema.field(column_of(schema.names, selection.key, path)).type
@@ -183,8 +187,35 @@ def _holds_strings(kind: Any) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
-def _parts(value: object, where: str) -> list[Part]:
-    return [Part(-1, "", value)] if isinstance(value, str) else content_parts(value, where)
+def _fields(schema: Any, selection: Selection) -> list[str]:
+    """The columns of a record's texts, and that of a conversation's tools."""
+    return [*selection.fields, *(name for name in (TOOLS,) if name in schema.names)]
+
+
+def _texts(values: Mapping[str, Any], where: str, selection: Selection) -> Chat:
+    """The texts of a row, in JSON of its columns where it holds a conversation."""
+    if len(selection.fields) == 1 and isinstance(text := values[selection.text_field], str):
+        return Chat("", (Part(-1, "", text, 0, 0),))
+    line = json.dumps(values, ensure_ascii=False, default=str)
+    return read_conversation(line, object_members(line)[0], selection.fields, where)
+
+
+def _rewritten(values: Mapping[str, Any], others: Sequence[str], selection: Selection) -> Mapping[str, Any]:
+    """The columns of a row with other texts in the place of its own."""
+    chat = _texts(values, "", selection)
+    if not chat.line:
+        return {**values, selection.text_field: others[0]}
+    written = [part.written(chat.line, other) for part, other in zip(chat.parts, others, strict=True)]
+    return dict(_merged(values, json.loads(with_texts(chat.line, chat.parts, written))))
+
+
+def _merged(before: Any, after: Any) -> Any:
+    """A value of Arrow with the strings and numbers of its JSON."""
+    if isinstance(before, dict):
+        return {key: _merged(each, after[key]) for key, each in before.items()}
+    if isinstance(before, list):
+        return [_merged(*pair) for pair in zip(before, after, strict=True)]
+    return after if isinstance(before, str | int | float) and type(before) is type(after) else before
 
 
 def _cell(column: Any, at: int, where: str, name: str | None) -> Any:
@@ -192,7 +223,7 @@ def _cell(column: Any, at: int, where: str, name: str | None) -> Any:
         value = column[at].as_py()
     except UnicodeDecodeError as error:
         raise InputError(f"{where}: the column {name} is not UTF-8.", "Write the file again.") from error
-    if value is None:
+    if value is None and name != TOOLS:
         raise InputError(f"{where} has no value in the column {name}.", "Fill it in, or leave the row out.")
     return value
 

@@ -2,10 +2,11 @@
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from atdp_cli.corpus.conversation import Chat, TemplateInput
 from atdp_cli.corpus.csv import separated_segments
 from atdp_cli.corpus.jsonl import json_segments
 from atdp_cli.corpus.parquet import parquet_segments
@@ -28,7 +29,7 @@ Unit = str
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A message of a conversation: who speaks, and which characters of the record's text are its content.
+    """A text of a conversation: who says it, and which characters of the record's text it is.
 
     Attributes:
         start, end: Code points, end exclusive; none where nothing is said.
@@ -46,22 +47,43 @@ class Record:
     Attributes:
         id: For a text file the number of the unit's first line, from 1; unique wherever the corpus's
             own ids are.
-        text: The text, without its line ending; of a conversation the contents, a line feed between two.
-        turns: Of a conversation: its messages, in order.
-        borders: Where the line feeds are that join rows, messages and parts of a message. No span holds one.
+        text: The text, without its line ending; of a conversation its texts, a line feed between two, values of JSON
+            behind their keys.
+        turns: Of a conversation: its texts, in order.
+        borders: Where the line feeds are that join rows, messages and parts of a message, and keys. No span holds one.
+        chat: Its line, where a chat template is given more than these texts with their roles.
     """
 
     id: str
     text: str
     turns: tuple[Turn, ...] = ()
     borders: tuple[int, ...] = ()
+    chat: Chat | None = None
+
+    @property
+    def texts(self) -> list[str]:
+        """Of a conversation: what each turn says."""
+        return [self.text[turn.start : turn.end] for turn in self.turns]
+
+    def conversation(self, marked: Sequence[str] = ()) -> TemplateInput:
+        """The messages and tools of a conversation, as a chat template is given them.
+
+        Args:
+            marked: What stands for each turn: a text, or in the line of a `Chat` the JSON of its part.
+        """
+        if self.chat is not None:
+            said = zip(self.chat.whole(), self.texts, strict=True)
+            return self.chat.conversation(marked or [part.written(self.chat.line, text) for part, text in said])
+        contents = zip(self.turns, marked or self.texts, strict=True)
+        return {"messages": [{"role": turn.role, "content": text} for turn, text in contents]}
 
     @property
     def canonical(self) -> str:
         """The text, and of a conversation who says what, by which two runs tell whether a record is the same."""
         if not self.turns:
             return self.text
-        return json.dumps([[turn.role, self.text[turn.start : turn.end]] for turn in self.turns])
+        said = [[turn.role, text] for turn, text in zip(self.turns, self.texts, strict=True)]
+        return json.dumps(said if self.chat is None else self.conversation())
 
 
 def read_records(
@@ -134,20 +156,23 @@ def grouped(segments: Iterator[Segment], selection: Selection) -> Iterator[tuple
 
 def record_of(segments: tuple[Segment, ...], selection: Selection) -> Record:
     """Join segments to their record."""
-    ends = itertools.accumulate(len(segment.text or "") + 1 for segment in segments)
-    borders = (
-        end - 1
-        for end, (segment, following) in zip(ends, itertools.pairwise(segments), strict=False)
-        if following.turn != segment.turn or not selection.joins_lines
-    )
-    text = "\n".join(segment.text or "" for segment in segments)
-    return Record(segments[0].id, text, tuple(_turns(segments)), tuple(borders))
+    borders: list[int] = []
+    place = 0
+    for before, segment in itertools.pairwise((segments[0], *segments)):
+        if segment is not segments[0]:
+            borders += [place] if segment.turn != before.turn or not selection.joins_lines else []
+            place += 1
+        borders += range(place, place + len(segment.label))
+        place += len(segment.label) + len(segment.text or "")
+    text = "\n".join(segment.label + (segment.text or "") for segment in segments)
+    return Record(segments[0].id, text, tuple(_turns(segments)), tuple(borders), segments[0].chat)
 
 
 def _turns(segments: tuple[Segment, ...]) -> Iterator[Turn]:
     place = 0
     for turn, group in itertools.groupby(segments, key=lambda segment: segment.turn):
         parts = list(group)
+        place += len(parts[0].label)
         end = place + sum(len(part.text or "") + 1 for part in parts) - 1
         if turn >= 0:
             yield Turn(parts[0].role, place, end)

@@ -103,6 +103,7 @@ def _edited(group: tuple[Segment, ...], changes: Sequence[Edit], *, joins_lines:
     base = 0
     for number, segment in enumerate(group):
         text = segment.text or ""
+        base += len(segment.label)
         end = base + len(text)
         here = [
             Edit(

@@ -3,6 +3,10 @@
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from atdp_cli.corpus.conversation import Chat
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +21,11 @@ class Segment:
         written: The text as it stands in the file, where that can differ from `text`.
         spelled: Gives another text as it would stand here.
         row: Parquet, which has rows in place of characters: the row, from 0.
-        turn: Of a conversation: the message that the text belongs to, from 0.
+        turn: Of a conversation: the text that this one is, or is a part of, from 0.
         role: Who speaks there.
         more: Whether the next segment is of the same conversation.
+        label: What a detector reads before it: the key of a value of JSON.
+        chat: Of the conversation, as `record.Record` has it.
     """
 
     before: str
@@ -32,6 +38,8 @@ class Segment:
     turn: int = -1
     role: str = ""
     more: bool = False
+    label: str = ""
+    chat: "Chat | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,11 @@ class Selection:
     text_field: str = "text"
     id_field: str | None = None
     turns: str | None = None
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields of the text: one, or two joined by +, which hold what the user and what the assistant says."""
+        return self.text_field.split("+")
 
     @property
     def key(self) -> str | None:

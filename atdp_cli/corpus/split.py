@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from itertools import accumulate, chain, islice
 from pathlib import Path
 
-from atdp_cli.corpus.record import Record, Unit, read_records
+from atdp_cli.corpus.record import Record, Unit, read_records, select_records
+from atdp_cli.corpus.segments import Selection
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.atomic_write import real_path
-from atdp_cli.files.corpus_file import KIND_NAMES, display_name, kind_of
+from atdp_cli.files.corpus_file import KIND_NAMES, display_name, kind_of, raise_error
 
 BUILT_IN_UNITS = ("line", "paragraph", "document")
 """Any other unit is the name of a field whose equal values make one record."""
@@ -30,11 +31,13 @@ class Split:
         records: All, in the corpora's order; those of a separate validation file come last.
         held_out: Places of the records that only measure.
         sources: What an encoder reads for each of the records; None where the model has none.
+        skipped: Lines and rows that could not be read, and were left out.
     """
 
     records: tuple[Record, ...]
     held_out: frozenset[int]
     sources: tuple[Record, ...] | None = None
+    skipped: int = 0
 
     @property
     def training(self) -> int:
@@ -52,6 +55,7 @@ def load_split(
     valid: Path | None,
     holdout_by: str | None = None,
     turns: str | None = None,
+    skip_bad: bool = False,
 ) -> Split:
     """Read the corpora in the order given; without `valid`, every twentieth record, at most 500, is held out.
 
@@ -61,6 +65,7 @@ def load_split(
         turns: As for `read_records`.
         source_field: The field of what an encoder reads, beside `text_field`, which its decoder learns to say.
         max_records: Take the first so many records of the corpora, at least 2; None takes all.
+        skip_bad: Leave out lines and rows that cannot be read.
 
     Raises:
         InputError: A corpus is missing, malformed or too short, or is all one group.
@@ -83,8 +88,14 @@ def load_split(
     if max_records is not None and max_records < 2:
         raise UsageError(f"max-records is {max_records}.", "Choose a whole number of at least 2.")
 
+    if skip_bad and (source_field is not None or holdout_by not in (None, EACH_RECORD)):
+        raise UsageError("--skip-bad does not go with run.holdout-by and run.source-field.", "Leave one of them out.")
+    skipped: list[InputError] = []
+    on_error = skipped.append if skip_bad else raise_error
+
     def read(files: Iterable[Path], field: str, most: int | None) -> tuple[Record, ...]:
-        records = (record for path in files for record in read_records(path, unit=unit, text_field=field, turns=turns))
+        selection = Selection(unit, field, turns=turns)
+        records = (record for path in files for record in select_records(path, selection, on_error))
         return tuple(islice(records, most if most is None else min(most, sys.maxsize)))
 
     def read_all(field: str) -> tuple[Record, ...]:
@@ -99,11 +110,12 @@ def load_split(
                 f"{valid} and --data have values of {unit} in common.", "Hold out records with other values."
             )
         places = range(len(records), len(records) + len(measured))
-        return Split(records=records + measured, held_out=frozenset(places), sources=sources)
+        held_out = frozenset(places)
+        return Split(records=records + measured, held_out=held_out, sources=sources, skipped=len(skipped))
     if len(records) < 2:
         raise InputError(f"{paths[0]} holds a single record.", "Give a corpus, or choose a smaller --privacy-unit.")
     held_out = _held_out(paths, records, text_field, holdout_by)
-    return Split(records=records, held_out=held_out, sources=sources)
+    return Split(records=records, held_out=held_out, sources=sources, skipped=len(skipped))
 
 
 def check_groups(paths: Sequence[Path], holdout_by: str, unit: Unit) -> None:

@@ -50,12 +50,16 @@ class IdOptions(RecordOptions):
     """JSON Lines, CSV, Parquet: the field or column that holds the id. Default: the line or row number."""
 
 
-class ReadingOptions(IdOptions):
-    """How a corpus becomes records."""
+class SkipOptions(Options):
+    """What is done with lines that cannot be read."""
 
-    skip_bad: Annotated[bool, Option(DATA, main=True)] = False
+    skip_bad: Annotated[bool, Option(DATA, main=("detect", "redact", "decoy"), fingerprint="records")] = False
     """Count and skip lines and rows that cannot be read (not UTF-8, bad JSON, no text, wrong number of fields) in
     place of an error. A redacted corpus leaves them out."""
+
+
+class ReadingOptions(IdOptions, SkipOptions):
+    """How a corpus becomes records."""
 
 
 class DetectionOptions(Options):

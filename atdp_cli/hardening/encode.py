@@ -9,7 +9,8 @@ from typing import Any, Literal
 from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.corpus.edits import EditedText
-from atdp_cli.corpus.record import Record, read_records
+from atdp_cli.corpus.record import Record, select_records
+from atdp_cli.corpus.segments import Selection
 from atdp_cli.corpus.spans import MEMORISED, FlaggedRecord, Range, Span, Tier, at_tier
 from atdp_cli.corpus.split import Split
 from atdp_cli.detection.detect import PLACEHOLDERS, Detection
@@ -17,16 +18,13 @@ from atdp_cli.detection.detector import run_detector
 from atdp_cli.detection.span_file import read_spans
 from atdp_cli.detection.word_lists import function_word_characters
 from atdp_cli.events import Notify
+from atdp_cli.files.corpus_file import raise_error
 from atdp_cli.files.private import private_folder
 from atdp_cli.hardening.request import SettledRequest
 from atdp_cli.memorisation.results import MAP
-from atdp_cli.model.chat import (
-    ASSISTANT,
-    ChatTemplate,
-    in_rendered,
-    render_record,
-)
+from atdp_cli.model.chat import ChatTemplate, learnt_messages
 from atdp_cli.model.checkpoint import Checkpoint, context_length
+from atdp_cli.model.rendered import in_rendered, render_record
 from atdp_cli.model.windows import Marks, Window, encode_pair, encode_rendered, encode_windows
 from atdp_cli.replacement.decoys import Choose
 from atdp_cli.replacement.draw import decoy_record
@@ -95,9 +93,8 @@ def flag_corpus(split: Split, request: SettledRequest, pipeline: Any, notify: No
 
 def _spans_in(file: Path, split: Split, request: SettledRequest) -> Iterator[tuple[Span, ...]]:
     """The spans of a file for each record of --data, or for the first ones if run.max-records takes fewer."""
-    corpus = read_records(
-        request.data[0], unit=request.privacy_unit, text_field=request.text_field, turns=request.turns
-    )
+    selection = Selection(request.privacy_unit, request.text_field, turns=request.turns)
+    corpus = select_records(request.data[0], selection, (lambda _: None) if request.skip_bad else raise_error)
     taken = len(split.records) - (0 if request.eval_data is None else len(split.held_out))
     return (spans for _, spans in islice(read_spans(file, corpus), taken))
 
@@ -190,7 +187,6 @@ def _conversation_windows(index: int, record: Record, marks: Marks, encoding: En
         raise ValueError("conversations need a chat template")
     rendered = render_record(encoding.chat, record)
     starts = [turn.start for turn in record.turns]
-    learnt = [number for number, turn in enumerate(record.turns) if encoding.loss_on == "all" or turn.role == ASSISTANT]
     return encode_rendered(
         encoding.chat,
         index,
@@ -200,7 +196,7 @@ def _conversation_windows(index: int, record: Record, marks: Marks, encoding: En
             function=in_rendered(rendered, starts, marks.function),
             ignored=in_rendered(rendered, starts, marks.ignored),
         ),
-        learnt=learnt,
+        learnt=learnt_messages(record, everybody=encoding.loss_on == "all"),
         context=encoding.context,
         max_windows=encoding.windows,
     )

@@ -31,10 +31,11 @@ from atdp_cli.memorisation.ranks import (
     value_ranks,
 )
 from atdp_cli.memorisation.results import ComparedRanks
-from atdp_cli.model.chat import as_read, load_chat_template
+from atdp_cli.model.chat import load_chat_template
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
 from atdp_cli.model.forward import pad
 from atdp_cli.model.perplexity import RepeatedValues, perplexity, repeated_values, token_losses
+from atdp_cli.model.rendered import as_read
 from atdp_cli.model.windows import Window
 from atdp_cli.privacy.ledger import unprotected_past
 from atdp_cli.replacement.decoys import WITHOUT, public_draws, uniformly

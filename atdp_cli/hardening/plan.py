@@ -87,6 +87,7 @@ def plan_request(request: SettledRequest) -> Planned:
         max_records=request.max_records,
         valid=request.eval_data,
         holdout_by=request.holdout_by,
+        skip_bad=request.skip_bad,
     )
     _check_conversations(request, split)
     checkpoint_history = history_of(request.checkpoint_history, inherited, request.model, split)

@@ -22,10 +22,12 @@ from atdp_cli.hardening.request import SettledRequest
 from atdp_cli.hardening.summary import HardenPlan, plan_summary
 from atdp_cli.hardening.workspace import STATE
 from atdp_cli.model.adapter import is_adapted, merged, no_warnings
+from atdp_cli.model.chat import check_learnt, load_chat_template
 from atdp_cli.model.checkpoint import Checkpoint, context_length, load_tokenizer, random_tokens
 from atdp_cli.model.device import training_threads, use_threads
-from atdp_cli.model.folder import is_adapter
+from atdp_cli.model.folder import is_adapter, tokenizer_folder
 from atdp_cli.model.forward import Batch, logits_of
+from atdp_cli.model.rendered import render_record
 from atdp_cli.model.tokenizer import save_tokenizer
 from atdp_cli.model.windows import Window, encode_record, tokenizer_fingerprint
 from atdp_cli.reporting.stage_facts import clipped
@@ -266,6 +268,20 @@ def _amount(size: int) -> str:
     return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
 
 
+def check_conversations(planned: Planned) -> None:
+    """Render the first conversations, so that a template that refuses them does so at once.
+
+    Raises:
+        InputError: It does, or no message is learnt.
+    """
+    request, records = planned.request, planned.split.records
+    if any(record.turns for record in records):
+        chat = load_chat_template(load_tokenizer(tokenizer_folder(request.model)), request.chat_template)
+        for record in records[:200]:
+            render_record(chat, record)
+        check_learnt(records, everybody=request.loss_on == "all")
+
+
 def load_and_measure(planned: Planned, notify: Notify, *, dry_run: bool) -> tuple[LoadedModel, HardenPlan]:
     """Load the model and the detector, and return the plan with the resources it needs.
 
@@ -275,6 +291,7 @@ def load_and_measure(planned: Planned, notify: Notify, *, dry_run: bool) -> tupl
     """
     request, summary = planned.request, plan_summary(planned)
     use_threads(request.threads)
+    check_conversations(planned)
     model, flagged = load_model(request, notify, planned.sha256), None
     if request.ranks.first and request.spans is None:
         # A run hears of the detector's warnings when it flags all records.

@@ -21,11 +21,12 @@ from atdp_cli.memorisation.map import Findings, MappedCorpus, MappedRecord, find
 from atdp_cli.memorisation.request import MapRequest, prepare_map
 from atdp_cli.memorisation.results import MAP, MemorisedPlace, MemoryDocument, MemoryMap
 from atdp_cli.memorisation.scores import TokenScores, score_tokens
-from atdp_cli.model.chat import ChatTemplate, as_read, chat_template_for, in_contents, render_record, without_ends
+from atdp_cli.model.chat import ChatTemplate, chat_template_for, without_ends
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, load_tokenizer
 from atdp_cli.model.device import find_device, use_threads
 from atdp_cli.model.folder import check_folder, tokenizer_folder
 from atdp_cli.model.hashes import seal_of
+from atdp_cli.model.rendered import as_read, in_contents, render_record
 from atdp_cli.replacement.decoys import public_draws, uniformly
 
 

@@ -1,22 +1,20 @@
-"""Conversations as a model reads them: rendered by its chat template, with the place of every content.
+"""Conversations as a model reads them: rendered by its chat template.
 
 A template is a program of the checkpoint. transformers runs it in jinja2's immutable sandbox; before that it is tried
-in a process of its own with limits of time and memory, as a tokenizer's patterns are.
-
-Where a content stands is proved, not guessed: the conversation is rendered once with a mark for each content and once
-as it is, and the second must be the first with the contents in the place of the marks.
+in a process of its own with limits of time and memory, as a tokenizer's patterns are. Where the texts stand is found by
+`model.rendered`.
 """
 
-import bisect
 import copy
+import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from atdp_cli.corpus.conversation import TOOLS, TemplateInput
 from atdp_cli.corpus.record import Record
-from atdp_cli.corpus.spans import FlaggedRecord, Range, Span
 from atdp_cli.corpus.split import Split
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.model.sandbox import ends_in_time
@@ -25,14 +23,14 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-Message = tuple[str, str]
-"""(role, content)."""
-
 ASSISTANT = "assistant"
 
-_MARK = "\ue000{}\ue001"
+_ROLES = frozenset(
+    {"system", "developer", "user", "assistant", "tool", "agent", "bot", "model", "customer", "client", "caller"}
+)
+"""Roles that errors name: other words may be somebody's name."""
 
-_MARKS = re.compile("\ue000([0-9]+)\ue001")
+_TAGS = re.compile(r"</?[A-Za-z_|][^<>\s'\"{}]*>|\[/?[A-Z_]+\]")
 
 _DAYS = {"%d %b %Y": "26 Jul 2024", "%Y-%m-%d": "2024-07-26"}
 
@@ -40,56 +38,6 @@ _SAME_DAY = (
     f"{{% macro strftime_now(format) %}}{{{{ {_DAYS}.get(format, '26 July 2024') }}}}{{% endmacro %}}{{{{ '' }}}}"
 )
 """A prefix of a template that asks for the date: it is told the same on every day, or no two runs would read alike."""
-
-
-@dataclass(frozen=True, slots=True)
-class RenderedTurn:
-    """Where a message stands in a rendered conversation; positions are code points, ends exclusive.
-
-    Attributes:
-        turn: Which message, from 0.
-        start, end: Its content, without white space that the template takes off.
-        skipped: So many characters the template took off the content's beginning.
-        stop: Behind what ends the turn: its last special token, or where there is none all that is rendered of it. What
-            a template writes behind the last message ends that one.
-        next: Where the next message can begin.
-    """
-
-    turn: int
-    start: int
-    end: int
-    skipped: int
-    stop: int
-    next: int
-
-
-@dataclass(frozen=True, slots=True)
-class Rendered:
-    """A rendered conversation.
-
-    Attributes:
-        turns: Of the messages that say something, in order; a blank one has no place.
-    """
-
-    text: str
-    turns: tuple[RenderedTurn, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Skeleton:
-    """What a template writes around the contents of conversations of one form.
-
-    Attributes:
-        turns: The messages that say something.
-        pieces: Before, between and behind their contents: one more than there are.
-        closings: How many characters of the piece behind a content end its turn.
-        stops: How many of these are learnt.
-    """
-
-    turns: tuple[int, ...]
-    pieces: tuple[str, ...]
-    closings: tuple[int, ...]
-    stops: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,7 +50,8 @@ class ChatTemplate:
         source: The tokenizer as it is.
         template: In Jinja's language.
         specials: Matches a special token of the tokenizer.
-        skeletons: What is known of each form.
+        tags: Matches a tag that the template names, at which it may cut a content.
+        boundaries: What is known of the boundaries between messages.
     """
 
     tokenizer: "PreTrainedTokenizerFast"
@@ -110,7 +59,8 @@ class ChatTemplate:
     source: "PreTrainedTokenizerFast"
     template: str
     specials: re.Pattern[str]
-    skeletons: dict[tuple[Message, ...], _Skeleton] = field(default_factory=dict)
+    tags: re.Pattern[str]
+    boundaries: dict[tuple[str | bool, ...], int | None] = field(default_factory=dict)
 
 
 def load_chat_template(tokenizer: "PreTrainedTokenizerFast", name: str | None = None) -> ChatTemplate:
@@ -143,14 +93,19 @@ def load_chat_template(tokenizer: "PreTrainedTokenizerFast", name: str | None = 
             "Give the template that belongs to the model.",
         )
     special = {token.content for token in tokenizer.added_tokens_decoder.values() if token.special}
-    longest_first = sorted(special, key=len, reverse=True)
     return ChatTemplate(
         tokenizer=without_ends(tokenizer),
         name=name,
         source=tokenizer,
         template=(_SAME_DAY if "strftime_now" in template else "") + template,
-        specials=re.compile("|".join(map(re.escape, longest_first)) or "(?!)"),
+        specials=_any_of(special),
+        tags=_any_of(set(_TAGS.findall(template)) - special),
     )
+
+
+def _any_of(words: Collection[str]) -> re.Pattern[str]:
+    longest_first = sorted(words, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
 
 
 @cache
@@ -165,120 +120,54 @@ def without_ends(tokenizer: "PreTrainedTokenizerFast") -> "PreTrainedTokenizerFa
     return bare
 
 
-def render(chat: ChatTemplate, messages: Sequence[Message]) -> Rendered:
-    """A conversation with the place of every content that is not blank.
-
-    Raises:
-        InputError: The template refuses the conversation, leaves a message out, or changes what one says beyond the
-            white space at its ends.
-    """
-    form = tuple(
-        (role, _MARK.format(turn) if content.strip() else content) for turn, (role, content) in enumerate(messages)
-    )
-    if form not in chat.skeletons:
-        chat.skeletons[form] = _skeleton(chat, form)
-    skeleton, text = chat.skeletons[form], _rendered(chat, messages)
-    turns: list[RenderedTurn] = []
-    place = len(skeleton.pieces[0])
-    behind = zip(skeleton.turns, skeleton.pieces[1:], skeleton.closings, skeleton.stops, strict=True)
-    for turn, piece, closing, stop in behind:
-        content = messages[turn][1]
-        content_range = _standing(text, place, content, piece)
-        if content_range is None:
-            raise InputError(
-                f"the chat template changes what message {turn + 1} says.",
-                "Leave the conversation out, or use another template.",
-            )
-        skipped, end = content_range
-        turns.append(RenderedTurn(turn, place, end, skipped, end + stop, end + closing))
-        place = end + len(piece)
-    if not text.startswith(skeleton.pieces[0]) or place != len(text):
-        raise InputError(
-            "the chat template writes something else around these messages than around others.",
-            "Leave the conversation out, or use another template.",
-        )
-    return Rendered(text, tuple(turns))
-
-
-def in_rendered(rendered: Rendered, starts: Sequence[int], ranges: Iterable[Range]) -> tuple[Range, ...]:
-    """Where characters of the contents stand in the rendered text; those that the template takes off nowhere.
+def written_by(chat: ChatTemplate, conversation: TemplateInput, *, prompt: bool = False) -> str:
+    """What the template writes.
 
     Args:
-        starts: Where each message's content begins in the text that the ranges are of.
-        ranges: Each within one message, sorted or not.
+        prompt: With what it writes where the assistant is to speak.
+
+    Raises:
+        InputError: It refuses the conversation; names the first message that it does not go on with.
     """
-    begins = [starts[turn.turn] + turn.skipped for turn in rendered.turns]
-    places: list[Range] = []
-    for start, end in ranges:
-        # A range may begin in white space that is taken off.
-        number = max(bisect.bisect_right(begins, start) - 1, 0)
-        for turn, begin in zip(rendered.turns[number : number + 2], begins[number : number + 2], strict=True):
-            first, last = max(start, begin), min(end, begin + turn.end - turn.start)
-            if first < last:
-                places.append((turn.start + first - begin, turn.start + last - begin))
-    return tuple(places)
-
-
-def in_contents(rendered: Rendered, starts: Sequence[int], place: Range) -> Range | None:
-    """The inverse of `in_rendered` for one range: the longest part of it that is somebody's words, if any is."""
-    parts = [
-        (max(place[0], turn.start), min(place[1], turn.end), starts[turn.turn] + turn.skipped - turn.start)
-        for turn in rendered.turns
-    ]
-    start, end, moved = max(parts, key=lambda part: part[1] - part[0], default=(0, 0, 0))
-    return (start + moved, end + moved) if start < end else None
-
-
-def _standing(text: str, place: int, content: str, piece: str) -> tuple[int, int] | None:
-    """The number of characters that are taken off a content's beginning, and where the rest ends, before the piece."""
-    skipped = len(content) - len(content.lstrip())
-    for start, kept in ((0, content), (skipped, content.strip()), (0, content.rstrip()), (skipped, content.lstrip())):
-        end = place + len(kept)
-        if text.startswith(kept, place) and text.startswith(piece, end):
-            return start, end
-    return None
-
-
-def _rendered(chat: ChatTemplate, messages: Sequence[Message]) -> str:
-    conversation = [{"role": role, "content": content} for role, content in messages]
-    try:
-        text: str = chat.source.apply_chat_template(conversation, chat_template=chat.template, tokenize=False)
-    except Exception as error:  # a template can raise anything, and what it says may quote the text
-        raise InputError(
-            f"the chat template refuses the conversation ({type(error).__name__}).",
-            "Check which roles it takes, and in which order.",
-        ) from None
-    return text
-
-
-def _skeleton(chat: ChatTemplate, form: tuple[Message, ...]) -> _Skeleton:
-    wanted = tuple(turn for turn, (_, content) in enumerate(form) if content.strip())
-    parts = _MARKS.split(_rendered(chat, form))
-    rendered_turns = tuple(map(int, parts[1::2]))
-    if rendered_turns != wanted:
-        wrong = next((turn for turn in wanted if rendered_turns.count(turn) != 1), wanted[0])
-        raise InputError(
-            f"the chat template leaves message {wrong + 1} out, repeats it or moves it.",
-            "Check that it knows the role, or use another template.",
-        )
-    pieces = tuple(parts[::2])
-    closings = tuple(_closing(chat, form, turn, piece) for turn, piece in zip(wanted, pieces[1:], strict=True))
-    stops = tuple(
-        max((match.end() for match in chat.specials.finditer(closing)), default=len(closing)) for closing in closings
+    text, kind = _applied(chat, conversation, prompt=prompt)
+    if text is not None:
+        return text
+    messages = conversation["messages"]
+    refused = max(len(messages) - 1, 0)
+    while refused and _applied(chat, {**conversation, "messages": messages[:refused]}, prompt=False)[0] is None:
+        refused -= 1
+    raise InputError(
+        f"the chat template refuses the conversation at message {refused + 1}: {kind}.",
+        "Check which roles it takes, and in which order.",
     )
-    return _Skeleton(wanted, pieces, tuple(map(len, closings)), stops)
 
 
-def _closing(chat: ChatTemplate, form: tuple[Message, ...], turn: int, piece: str) -> str:
-    """The text that ends a turn: the beginning of the piece behind it that is there without the later messages too."""
-    try:
-        alone = _rendered(chat, form[: turn + 1])
-    except InputError:
-        special = chat.specials.search(piece)
-        return piece[: special.end()] if special else ""
-    behind = alone.rpartition(_MARK.format(turn))[2]
-    differs = (at for at, pair in enumerate(zip(behind, piece, strict=False)) if pair[0] != pair[1])
-    return piece[: next(differs, min(len(behind), len(piece)))]
+def _applied(chat: ChatTemplate, conversation: TemplateInput, *, prompt: bool) -> tuple[str | None, str]:
+    """What the template writes, and the kind of its error where it takes the conversation in no way."""
+    kind = ""
+    for taken in (dict, _with_strings):
+        try:
+            text: str = chat.source.apply_chat_template(
+                list(map(taken, conversation["messages"])),
+                tools=conversation.get(TOOLS),
+                chat_template=chat.template,
+                tokenize=False,
+                add_generation_prompt=prompt,
+            )
+            return text, ""
+        except Exception as error:  # a template can raise anything, and what it says may quote the text
+            kind = type(error).__name__
+    return None, kind
+
+
+def _with_strings(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message whose arguments are strings of JSON, and which says "" if it only calls: some templates want that."""
+    calls = [
+        call | {"function": {**function, "arguments": json.dumps(function["arguments"], ensure_ascii=False)}}
+        for call in message.get("tool_calls", ())
+        for function in [call["function"]]
+    ]
+    return dict(message) | ({"content": message["content"] or "", "tool_calls": calls} if calls else {})
 
 
 def chat_template_for(split: Split, tokenizer: "PreTrainedTokenizerFast", name: str | None) -> ChatTemplate | None:
@@ -292,26 +181,24 @@ def chat_template_for(split: Split, tokenizer: "PreTrainedTokenizerFast", name: 
     return load_chat_template(tokenizer, name)
 
 
-def render_record(chat: ChatTemplate, record: Record) -> Rendered:
-    """A conversation as the template renders it.
+def learnt_messages(record: Record, *, everybody: bool) -> frozenset[int]:
+    """The messages of a conversation that are learnt: those of the assistant, or all; none with weight 0."""
+    messages = enumerate(record.conversation()["messages"])
+    return frozenset(at for at, each in messages if (everybody or each["role"] == ASSISTANT) and "weight" not in each)
+
+
+def check_learnt(records: Iterable[Record], *, everybody: bool) -> None:
+    """Refuse conversations of which no message is learnt.
 
     Raises:
-        InputError: Names the record whose contents the template does not render as they are.
+        InputError: Names their roles.
     """
-    try:
-        return render(chat, [(turn.role, record.text[turn.start : turn.end]) for turn in record.turns])
-    except InputError as error:
-        raise InputError(f"Record {record.id}: {error.problem}", error.remedy) from None
-
-
-def as_read(flagged: FlaggedRecord, chat: ChatTemplate | None) -> tuple[str, Sequence[Span]]:
-    """The text that a model reads, rendered if it is a conversation, with the spans at their places there."""
-    if chat is None or not flagged.record.turns:
-        return flagged.record.text, flagged.spans
-    rendered, starts = render_record(chat, flagged.record), [turn.start for turn in flagged.record.turns]
-    spans = [
-        replace(span, start=start, end=end)
-        for span in flagged.spans
-        for start, end in in_rendered(rendered, starts, [(span.start, span.end)])
-    ]
-    return rendered.text, spans
+    roles: set[str] = set()
+    for record in records:
+        if not record.turns or learnt_messages(record, everybody=everybody):
+            return
+        roles |= {role if (role := each["role"]) in _ROLES else "others" for each in record.conversation()["messages"]}
+    raise InputError(
+        f"No message is learnt: none is the assistant's of weight 1. Found are the roles {', '.join(sorted(roles))}.",
+        "Name the role that is to be learnt assistant, or learn all by --set run.loss-on=all.",
+    )

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from atdp_cli.errors import InputError
 from atdp_cli.files.corpus_file import LONE_SURROGATE
-from atdp_cli.model.chat import ChatTemplate, Rendered
+from atdp_cli.model.chat import ChatTemplate
+from atdp_cli.model.rendered import Rendered
 from atdp_cli.model.tokenizer import without_panic
 
 if TYPE_CHECKING:
@@ -173,9 +174,10 @@ def encode_rendered(
 ) -> tuple[Window, ...]:
     """A conversation's windows: the tokens that its template gives, of which those of some messages are targets.
 
-    A message's targets are the tokens of its content and of what ends its turn; what the template writes before it,
-    and all of other messages, is context. Windows hold whole turns; one that is longer than the context is cut inside,
-    and the parts overlap by one token. Each target is one exactly once, up to `max_windows` windows with targets.
+    A message's targets are the tokens of its texts, its calls and what ends its turn; what the template writes before
+    it, and all of other messages, is context. Windows hold whole turns; one that is longer than the context is cut
+    inside, and the parts overlap by one token. Each target is one exactly once, up to `max_windows` windows with
+    targets.
 
     Args:
         marks: Ranges of the rendered text.

@@ -2,6 +2,7 @@
 
 import bisect
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from atdp_cli.corpus.edits import Edit, EditedText, apply_edits
 from atdp_cli.corpus.record import Record, Turn
@@ -53,7 +54,7 @@ def turns_after(record: Record, spans: Iterable[Span], edited: EditedText) -> Re
         return place + shifts[bisect.bisect_right(ends, place)]
 
     turns = tuple(Turn(turn.role, moved(turn.start), moved(turn.end)) for turn in record.turns)
-    return Record(record.id, edited.text, turns)
+    return replace(record, text=edited.text, turns=turns)
 
 
 def redact_text(text: str, spans: Iterable[Span], masking: Masking = BY_LABEL) -> EditedText:

@@ -11,6 +11,7 @@ from atdp_cli.detection.options import (
     ExtraSpansOptions,
     RecordOptions,
     ReplacingOptions,
+    SkipOptions,
     SpanFileOptions,
 )
 from atdp_cli.detection.settings import DetectorSettings
@@ -309,6 +310,7 @@ class SeedOptions(Options):
 class TrainingRunOptions(
     CorpusOptions,
     RecordOptions,
+    SkipOptions,
     DataOptions,
     ChatOptions,
     ReviewEpochOptions,

@@ -59,9 +59,9 @@ MALFORMED = {
         '{"messages": [{"role": "user", "content": [{"type": "image", "text": "Quillfeather"}]}]}',
         "message 1 has a part that is no text",
     ),
-    "a tool call": (
+    "a tool call without a function": (
         '{"messages": [{"role": "assistant", "content": null, "tool_calls": [{"id": "Quillfeather"}]}]}',
-        "message 1 has tool_calls, which no detector reads",
+        "message 1 has tool_calls or function_call without the name of a function",
     ),
     "a key twice": ('{"messages": [{"role": "user", "role": "user", "content": "x"}]}', "has a key more than once"),
     "cut off": ('{"messages": [{"role": "user", "content": "Quillf', "line 2 is not valid JSON"),

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.model.chat import ChatTemplate, Rendered, in_rendered, load_chat_template, render
+from atdp_cli.model.chat import ChatTemplate, load_chat_template
 from atdp_cli.model.checkpoint import load_tokenizer
+from atdp_cli.model.rendered import Rendered, in_rendered, render
 from atdp_cli.model.windows import Marks, align_record, encode_rendered
 from tests.chats import CHATML, CONVERSATIONS, OWN, SPECIAL, TEMPLATES, end_of
 
@@ -35,25 +36,21 @@ def with_template(folder: Path, template: str) -> Any:
     return tokenizer
 
 
-def kept(template: str, role: str, content: str) -> str:
-    """What the template leaves of a content."""
-    trims = template == "Llama" or (template == "own" and role == "assistant")
-    return content.strip() if trims else content
-
-
 @given(MULTI, CONVERSATIONS)
 def test_the_places_are_those_of_the_contents(chats: dict[str, ChatTemplate], name: str, messages: Messages) -> None:
     rendered = render(chats[name], messages)
     said = [number for number, (_, content) in enumerate(messages) if content.strip()]
     assert [turn.turn for turn in rendered.turns] == said
-    for turn in rendered.turns:
+    for turn, text in zip(rendered.turns, rendered.texts, strict=True):
         role, content = messages[turn.turn]
-        assert rendered.text[turn.start : turn.end] == kept(name, role, content)
-        assert content[turn.skipped :].startswith(kept(name, role, content))
+        assert (text.text, text.places) == (turn.turn, range(turn.start, turn.end + 1))
+        assert rendered.text[turn.start : turn.end] == content.strip()
+        assert content[text.skipped :].startswith(content.strip())
         last = "---" if name == "own" and turn.turn == len(messages) - 1 else ""
-        assert rendered.text[turn.end : turn.stop] == end_of(name, role) + last
+        behind = rendered.text[turn.end : turn.stop]
+        assert behind in {space + end_of(name, role) + last for space in ("", content[len(content.rstrip()) :])}
     # What is left is the template's own: the same for any other contents.
-    others = [(role, content if not content.strip() else "other") for role, content in messages]
+    others = [(role, content.replace(content.strip() or "other", "other")) for role, content in messages]
     assert without_contents(rendered) == without_contents(render(chats[name], others))
 
 
@@ -70,16 +67,15 @@ def test_marked_characters_are_the_same_in_both_texts(
     rendered = render(chats[name], messages)
     text = "\n".join(content for _, content in messages)
     starts = list(accumulate((len(content) + 1 for _, content in messages[:-1]), initial=0))
-    for number, (role, content) in enumerate(messages):
+    for number, (_, content) in enumerate(messages):
         if not content:
             continue
         begin = data.draw(st.integers(0, len(content) - 1))
         end = data.draw(st.integers(begin + 1, len(content)))
         places = in_rendered(rendered, starts, [(starts[number] + begin, starts[number] + end)])
         shown = "".join(rendered.text[slice(*place)] for place in places)
-        skipped = len(content) - len(content.lstrip()) if kept(name, role, content) != content else 0
-        whole = kept(name, role, content) if content.strip() else ""
-        assert shown == whole[max(begin - skipped, 0) : max(end - skipped, 0)]
+        skipped = len(content) - len(content.lstrip())
+        assert shown == content.strip()[max(begin - skipped, 0) : max(end - skipped, 0)]
         assert text[starts[number] + begin : starts[number] + end] == content[begin:end]
 
 
@@ -135,7 +131,10 @@ REFUSED = {
     ),
     "moves": ("{% for m in messages | reverse %}{{ m['content'] }}{% endfor %}", "leaves message 1 out, repeats"),
     "changes": (CHATML.replace("m['content']", "m['content'] | upper"), "changes what message 1 says"),
-    "by content": (CHATML + "{% if 'Quill' in messages[0]['content'] %}!{% endif %}", "writes something else around"),
+    "by content": (
+        CHATML + "{% if messages[0]['content'].startswith('Quill') %}!{% endif %}",
+        "writes something else around",
+    ),
     "raises": ("{{ raise_exception(messages[0]['content']) }}", "refuses the conversation"),
 }
 
