@@ -35,7 +35,7 @@ _NAME = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*\.?")
 _MAX_WORDS = 5
 """Of a person's name."""
 
-_ATTRIBUTE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_ATTRIBUTE = re.compile(r"(?<!\w)[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)++")
 
 
 @cache
