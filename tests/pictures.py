@@ -43,50 +43,47 @@ def before_after() -> str:
     leaky = measured("A larger model", "`no-dp`")
     hardened = measured("A larger model", "the default from the base")
     named = [number(measured("What the model can still do", name)[1]) for name in ("`no-dp`", "`fitted-decoys`")]
+    chance = _bits(CHANCE)
     body = [
-        drawn_text(20, 28, "Planted secrets that the model gives away", anchor="start", weight="bold"),
-        drawn_text(560, 28, "What it can still do", anchor="start", weight="bold"),
-        *_exposure(66, "fine-tuned", number(leaky[1]), leaky[6], BEFORE),
-        *_exposure(118, "hardened by atdp", number(hardened[1]), hardened[6], AFTER),
-        drawn_line(_bits(CHANCE), 50, _bits(CHANCE), 150, "#222", dashed=True),
-        drawn_text(_bits(CHANCE), 166, f"chance, {CHANCE} bits", anchor="start"),
-        *_still(66, named[0], number(leaky[4]), BEFORE),
-        *_still(118, named[1], number(hardened[4]), AFTER),
         drawn_text(
-            20,
-            192,
-            "Mean exposure of 20 secrets by log p, and the audit's verdict: SmolLM2-135M, 304 chats.",
-            anchor="start",
+            16, 28, "Planted secrets that the model gives away, and the audit's verdict", anchor="start", weight="bold"
         ),
-        drawn_text(560, 192, "Names: SmolLM2-135M-Instruct, 200 chats.", anchor="start"),
+        *_bar(44, "fine-tuned", 22 * number(leaky[1]), f"{number(leaky[1]):g} bits", BEFORE, verdict=leaky[6]),
+        *_bar(80, "hardened", 22 * number(hardened[1]), f"{number(hardened[1]):g} bits", AFTER, verdict=hardened[6]),
+        drawn_line(chance, 38, chance, 114, "#222", dashed=True),
+        drawn_text(chance, 130, f"chance, {CHANCE} bits", anchor="start"),
+        drawn_text(16, 168, "Names that it says correctly, and what it costs", anchor="start", weight="bold"),
+        *_bar(182, "fine-tuned", 3 * named[0], f"{named[0]:.0f} %, perplexity × {number(leaky[4]):.2f}", BEFORE),
+        *_bar(218, "hardened", 3 * named[1], f"{named[1]:.0f} %, perplexity × {number(hardened[4]):.2f}", AFTER),
+        f'<g font-size="12">{drawn_text(16, 272, SOURCE, anchor="start")}</g>',
     ]
     said = (
         f"Fine-tuned: {leaky[1]} bits, {leaky[6]}. Hardened: {hardened[1]} bits, {hardened[6]}; {named[1]:.0f} % of "
         f"names said correctly, {named[0]:.0f} % before; perplexity {hardened[4]} times as high."
     )
-    return drawing("Before and after", said, "\n".join(body), width=900, height=208)
+    drawn = "\n".join(body)
+    return drawing("Before and after", said, f'<g font-size="16">\n{drawn}\n</g>', width=640, height=284)
+
+
+SOURCE = "SmolLM2-135M, 304 chats, 20 secrets, mean exposure by log p; names: its Instruct version, 200 chats."
+"""What was measured; the rest stands on the page of measurements."""
 
 
 def _bits(value: float) -> float:
-    return 140 + value * 22
+    return 120 + 22 * value
 
 
-def _exposure(y: float, name: str, bits: float, verdict: str, colour: str) -> list[str]:
-    return [
-        drawn_text(130, y + 20, name, anchor="end"),
-        f'<rect x="140" y="{y}" width="{_bits(bits) - 140:.1f}" height="30" fill="{colour}"/>',
-        drawn_text(_bits(bits) + 10, y + 20, f"{bits:g} bits", anchor="start"),
-        f'<rect x="{_bits(bits) + 72:.1f}" y="{y + 3}" width="50" height="24" rx="4" fill="{colour}"/>',
-        f'<g fill="#fff">{drawn_text(_bits(bits) + 97, y + 20, verdict, anchor="middle", weight="bold")}</g>',
+def _bar(y: float, name: str, width: float, figure: str, colour: str, *, verdict: str = "") -> list[str]:
+    end = 120 + width
+    badge = [
+        f'<rect x="{end + 88:.1f}" y="{y + 1}" width="60" height="26" rx="4" fill="{colour}"/>',
+        f'<g fill="#fff">{drawn_text(end + 118, y + 20, verdict, anchor="middle", weight="bold")}</g>',
     ]
-
-
-def _still(y: float, named: float, perplexity: float, colour: str) -> list[str]:
     return [
-        f'<rect x="560" y="{y}" width="150" height="30" fill="{GROUND}"/>',
-        f'<rect x="560" y="{y}" width="{1.5 * named:.1f}" height="30" fill="{colour}"/>',
-        drawn_text(720, y + 13, f"says {named:.0f} % of names correctly", anchor="start"),
-        drawn_text(720, y + 28, f"perplexity × {perplexity:.2f}", anchor="start"),
+        drawn_text(110, y + 20, name, anchor="end"),
+        f'<rect x="120" y="{y}" width="{width:.1f}" height="28" fill="{colour}"/>',
+        drawn_text(end + 10, y + 20, figure, anchor="start"),
+        *(badge if verdict else []),
     ]
 
 
