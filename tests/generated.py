@@ -24,7 +24,7 @@ from atdp_cli.reporting.document import PrivateReport, PublicReport
 from atdp_cli.settings import declared, flags
 from atdp_cli.training.recipe import parse_recipe
 from tests.house import HEAD, table
-from tests.pictures import before_after, rooms
+from tests.pictures import before_after, memory_map, rooms
 from tests.reference import files_page, python_page
 from tests.transcripts import golden_files
 
@@ -65,6 +65,7 @@ def generated() -> dict[Path, Callable[[], str]]:
         "reference-python.md": python_page,
         "files.md": files_page,
         "pictures/before-after.svg": before_after,
+        "pictures/memory-map.svg": memory_map,
         "pictures/rooms.svg": rooms,
     }
     return completions | {ROOT / "docs" / name: made for name, made in pages.items()} | schemas()

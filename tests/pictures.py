@@ -1,30 +1,19 @@
-"""The pictures of the pages, as SVG. What they show is read from its one home: docs/measured.md, pyproject.toml, a map.
+"""The pictures of the pages, as SVG. What they show is read from its one home: docs/measured.md and pyproject.toml."""
 
-`make generated` draws those whose source is in the repository. `python -m tests.pictures MAP.json CORPUS.txt` draws the
-memory map of a corpus whose text anyone may see, from what `audit-corpus --json` found.
-"""
-
-import json
 import re
-import sys
 import tomllib
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
-from atdp_cli.memorisation.results import MemoryMap
 from atdp_cli.reporting.charts import drawing, drawn_line, drawn_text
-from atdp_cli.reporting.memorisation_page import RecordPart, densest_records
 
 ROOT = Path(__file__).parent.parent
-PICTURES = ROOT / "docs" / "pictures"
 BEFORE, AFTER, GROUND = "#b3261e", "#1b6e3c", "#f3f3f3"
 CHANCE = 1.44
 """Mean exposure of a secret that nobody remembers, bits."""
 
 
 def measured(heading: str, name: str) -> list[str]:
-    """The cells of a row of docs/measured.md, by the row's name, in the first table under a heading."""
+    """The cells of a row of docs/measured.md, by the row's name, in the tables under a heading."""
     page = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
     rows = [line for line in page.partition(f"\n## {heading}\n")[2].splitlines() if line.startswith("|")]
     tables = [[cell.strip().strip("*") for cell in row.strip("|").split(" | ")] for row in rows]
@@ -108,49 +97,19 @@ def rooms() -> str:
     return drawing("Rooms", said, "\n".join(body), width=600, height=52 + 34 * len(layers))
 
 
-def memory_map(found: MemoryMap, corpus: Sequence[str], most: int = 7) -> str:
-    """The places by label, and the densest records with what is memorised of them marked."""
-    labels = Counter(place.label for place in found.places).most_common(6)
-    body = [
-        drawn_text(
-            20, 26, f"{found.memorised:,} of {found.tested:,} records are memorised", anchor="start", weight="bold"
-        )
-    ]
-    widest = max(count for _, count in labels)
-    for row, (label, count) in enumerate(labels):
-        y = 44 + 24 * row
-        body.append(drawn_text(150, y + 14, label, anchor="end"))
-        body.append(f'<rect x="158" y="{y}" width="{140 * count / widest:.1f}" height="18" fill="{BEFORE}"/>')
-        body.append(drawn_text(164 + 140 * count / widest, y + 14, f"{count:,}", anchor="start"))
-    body.append(drawn_text(350, 26, "Densest records; memorised text is marked", anchor="start", weight="bold"))
-    records = densest_records(found, [("", text) for text in corpus], show_text=True)[:most]
-    for row, record in enumerate(records):
-        body += _record(350, 58 + 24 * row, record.segments)
-    said = f"{found.memorised} of {found.tested} records are memorised. " + ", ".join(
-        f"{n} {label}" for label, n in labels
-    )
-    return drawing("Memory map", said, "\n".join(body), width=900, height=58 + 24 * max(len(labels), len(records)))
-
-
-CHARACTER = 6.05
-"""Width of a letter of the records, pixels: they are set in a font whose letters are equally wide."""
-
-
-def _record(x: float, y: float, parts: Sequence[RecordPart], most: int = 88) -> list[str]:
-    drawn, text = [], ""
-    for part in parts:
-        shown = (part.text or "")[: most - len(text)]
-        if part.memorised and shown:
-            left, width = x + CHARACTER * len(text), CHARACTER * len(shown)
-            drawn.append(f'<rect x="{left:.1f}" y="{y - 12}" width="{width:.1f}" height="17" fill="#f6c9c5"/>')
-        text += shown
-    letters = drawn_text(x, y, text, anchor="start").replace(
-        "<text ", f'<text textLength="{CHARACTER * len(text):.1f}" '
-    )
-    return [*drawn, f'<g font-family="monospace" font-size="10">{letters}</g>']
-
-
-if __name__ == "__main__":
-    [model] = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))["models"]
-    lines = [line for line in Path(sys.argv[2]).read_text(encoding="utf-8").splitlines() if line.strip()]
-    (PICTURES / "memory-map.svg").write_text(memory_map(MemoryMap.model_validate(model), lines), encoding="utf-8")
+def memory_map() -> str:
+    """What the map finds of a model's corpus before hardening, after it, and after hardening with the map."""
+    models = {"`no-dp`": "fine-tuned", "hardened without the map": "hardened", "with the map": "hardened with the map"}
+    found = {shown: number(measured("Memory map", name)[1]) for name, shown in models.items()}
+    body = [drawn_text(16, 28, "Records that the memory map finds, of 2,000", anchor="start", weight="bold")]
+    for row, (name, count) in enumerate(found.items()):
+        y, width = 44 + 36 * row, 0.6 * count
+        colour = BEFORE if count else AFTER
+        body.append(drawn_text(205, y + 20, name, anchor="end"))
+        body.append(f'<rect x="215" y="{y}" width="{max(width, 2):.1f}" height="28" fill="{colour}"/>')
+        body.append(drawn_text(225 + width, y + 20, f"{count:.0f}", anchor="start"))
+    source = "60 texts, most of them unflagged, planted in lines of ABCD; false discovery rate 5 %"
+    body.append(f'<g font-size="12">{drawn_text(16, 172, source, anchor="start")}</g>')
+    drawn = "\n".join(body)
+    said = ", ".join(f"{name}: {count:.0f}" for name, count in found.items())
+    return drawing("Memory map", said, f'<g font-size="16">\n{drawn}\n</g>', width=640, height=184)
