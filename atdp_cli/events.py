@@ -138,7 +138,7 @@ class StateSaved(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resumed(Event, name="gone_on"):
+class Resumed(Event, name="resumed"):
     """An interrupted run was resumed after `step` of the stage number `stage`, counted from 1.
 
     Attributes:
@@ -150,6 +150,13 @@ class Resumed(Event, name="gone_on"):
     stages: int
     step: int
     again: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlreadyFinished(Event, name="already_finished"):
+    """The run that was to be resumed has ended already; its result is in `output`."""
+
+    output: str
 
 
 Notify = Callable[[Event], None]

@@ -31,7 +31,7 @@ AUDIT = "audit-canary model --manifest canaries.json"
 
 SCREENS: dict[str, tuple[str, ...]] = {
     "account": (
-        "account ledger.json --group 10",
+        "account ledger.json",
         "account ledger.json plain.json",
         "account --sampling-probability 0.01 --noise-multiplier 1 --steps 1000",
         "account --recipe redacted+atdp --records 10000 --solve noise --target-epsilon 2",

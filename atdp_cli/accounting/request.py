@@ -74,9 +74,6 @@ class AccountRequest(AccountedOptions, StageSizeOptions, AcceptOptions, Replacin
     delta: Annotated[float | None, Option(FIGURES, main=True)] = None
     """δ. Default: the ledger's own, else 1e-6."""
 
-    group: Annotated[int | None, Option(FIGURES, main=True, metavar="K")] = None
-    """Also ε for K records together, such as those of one person."""
-
     max_epsilon: Annotated[PositiveFloat | None, Option(LIMITED)] = None
     """Exit with 2 unless the strongest guarantee has at most this ε: of the records, or of the flagged characters
     alone. Where only parameters are given, of their steps."""

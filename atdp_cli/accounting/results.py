@@ -7,26 +7,23 @@ from pydantic import SerializerFunctionWrapHandler, model_serializer
 from atdp_cli.accounting.equal_steps import Parameters
 from atdp_cli.files.documents import Frozen, Number
 from atdp_cli.privacy.accountant import Epsilons
-from atdp_cli.reporting.entries import GuaranteeEntry
+from atdp_cli.reporting.entries import GroupFigure, GuaranteeEntry
 
-_WHERE_ASKED = ("group", "ledgers", "parameters", "stages")
-
-
-class GroupFigure(Frozen):
-    """ε of a group of records; null in a scope where one record has no finite ε."""
-
-    records: int
-    epsilon: Number | None
+_WHERE_ASKED = ("ledgers", "parameters", "stages")
 
 
 class ScopeEntry(Frozen):
-    """The figures of a scope."""
+    """The figures of a scope.
+
+    Attributes:
+        person: ε for so many records of one person, who changes them together.
+    """
 
     scope: Literal["end_to_end", "selective", "declared", "uncounted", "increment"]
     adjacency: Literal["zero-out", "replace-one"]
     delta: float
     epsilon: Epsilons
-    group: GroupFigure | None
+    person: tuple[GroupFigure, ...]
 
 
 class LedgerEpsilon(Frozen):
@@ -74,7 +71,6 @@ class AccountSummary(Frozen):
     guarantees: tuple[GuaranteeEntry, ...]
     sentences: tuple[str, ...]
     advice: str | None
-    group: GroupFigure | None = None
     ledgers: tuple[LedgerEpsilon, ...] | None = None
     parameters: Parameters | None = None
     stages: tuple[HypotheticalStage, ...] | None = None

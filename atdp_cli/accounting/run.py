@@ -10,7 +10,6 @@ from atdp_cli.accounting.equal_steps import Parameters, solve_hypothesis
 from atdp_cli.accounting.request import AccountRequest, Unknown
 from atdp_cli.accounting.results import (
     AccountSummary,
-    GroupFigure,
     HypotheticalStage,
     LedgerEpsilon,
     ScopeEntry,
@@ -25,9 +24,9 @@ from atdp_cli.privacy.compose import compose_ledgers
 from atdp_cli.privacy.guarantee import check_seen, guarantees
 from atdp_cli.privacy.ledger import MAX_RECORDS, Ledger, private_events
 from atdp_cli.privacy.relation import hypothetical
-from atdp_cli.privacy.scope import Guarantee, group_epsilon
+from atdp_cli.privacy.scope import Guarantee, epsilon_by_records
 from atdp_cli.privacy.wording import advice, guarantee_sentences
-from atdp_cli.reporting.entries import guarantee_entries
+from atdp_cli.reporting.entries import GroupFigure, guarantee_entries
 from atdp_cli.settings import require_at_least, require_at_most, require_delta
 from atdp_cli.training.objectives import Weighted
 from atdp_cli.training.plan import CorpusFacts, Plan
@@ -37,8 +36,6 @@ from atdp_cli.training.solve import solve_noise
 from atdp_cli.training.stage_options import apply_settings, parse_setting, stage_setting
 
 DEFAULT_DELTA = 1e-6
-
-LARGEST_GROUP = 1000
 
 
 def account(request: AccountRequest) -> AccountSummary:
@@ -51,11 +48,6 @@ def account(request: AccountRequest) -> AccountSummary:
         InputError: A ledger or a recipe cannot be read.
         BudgetError: ε is in the thousands or above `max_epsilon`, or what is to be solved for has no solution.
     """
-    if request.group is not None:
-        require_at_least("group", request.group, 1)
-        if request.group > LARGEST_GROUP:
-            remedy = f"Choose at most {LARGEST_GROUP}; or harden with --privacy-unit FIELD."
-            raise UsageError(f"group is {request.group}.", remedy)
     stages: Recipe | None = None
     if request.recipe is not None:
         loaded = load_recipe(request.recipe)
@@ -67,7 +59,7 @@ def account(request: AccountRequest) -> AccountSummary:
         supported = supported[-1:]
     if request.max_epsilon is not None:
         check_limit(subject.ledger, supported, request.max_epsilon, accept_declared=request.accept_declared)
-    return _summary(subject, supported, request.group)
+    return _summary(subject, supported)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,10 +217,10 @@ def check_limit(ledger: Ledger, supported: Sequence[Guarantee], limit: float, *,
         )
 
 
-def _summary(subject: _Subject, supported: Sequence[Guarantee], group: int | None) -> AccountSummary:
+def _summary(subject: _Subject, supported: Sequence[Guarantee]) -> AccountSummary:
     ledger = subject.ledger
     scopes = tuple(
-        _scope_entry(ledger, guarantee, group)
+        _scope_entry(ledger, guarantee)
         for guarantee in supported
         if guarantee.epsilon is not None and math.isfinite(guarantee.epsilon)
     )
@@ -247,24 +239,25 @@ def _summary(subject: _Subject, supported: Sequence[Guarantee], group: int | Non
         guarantees=guarantee_entries(supported),
         sentences=sentences,
         advice=None if subject.parameters is not None else advice(ledger),
-        group=None if group is None else (quoted and quoted.group) or GroupFigure(records=group, epsilon=None),
         ledgers=tuple(_alone(path, part) for path, part in subject.parts) or None,
         parameters=subject.parameters,
         stages=None if subject.plan is None else _stages(subject.plan),
     )
 
 
-def _scope_entry(ledger: Ledger, guarantee: Guarantee, group: int | None) -> ScopeEntry:
+def _scope_entry(ledger: Ledger, guarantee: Guarantee) -> ScopeEntry:
     zero = Epsilons(pld=0.0, rdp=0.0, paper=0.0, without_amplification=0.0)
     private = private_events(ledger.events)
-    of_group = None if group is None else group_epsilon(ledger, guarantee.scope, group)
     return copy_fields(
         ScopeEntry,
         guarantee,
         epsilon=zero
         if guarantee.exact
         else epsilons(private, ledger.delta, grid=ledger.grid, adjacency=guarantee.adjacency),
-        group=None if group is None else GroupFigure(records=group, epsilon=of_group),
+        person=tuple(
+            GroupFigure(records=records, epsilon=epsilon)
+            for records, epsilon in epsilon_by_records(ledger, guarantee).items()
+        ),
     )
 
 

@@ -1,5 +1,7 @@
 """ε of ledgers on the terminal."""
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.table import Table
 
@@ -7,7 +9,7 @@ from atdp_cli.accounting.request import AccountRequest
 from atdp_cli.accounting.results import AccountSummary, ScopeEntry
 from atdp_cli.cli.console import make_table, stdout_console, write_json
 from atdp_cli.cli.help import JsonOptions
-from atdp_cli.privacy.wording import rounded_up, scope_title
+from atdp_cli.privacy.wording import SCOPES, rounded_up, scope_title
 
 
 def print_account(summary: AccountSummary, *, solved: bool) -> None:
@@ -24,6 +26,8 @@ def print_account(summary: AccountSummary, *, solved: bool) -> None:
     shown = [scope for scope in summary.scopes if not (whole and scope.scope == "increment")]
     for index, scope in enumerate(shown):
         console.print(_table(summary, scope, first=not index))
+    if summary.parameters is None and shown:
+        console.print(_person(summary.unit, shown))
     for line in filter(None, (*summary.sentences, summary.advice)):
         console.print(line)
 
@@ -53,8 +57,6 @@ def _table(summary: AccountSummary, figures: ScopeEntry, *, first: bool) -> Tabl
     ]
     if figures.delta == 0:
         rows = [("exact (quote this)" if first else "exact", 0.0)]
-    if figures.group is not None:
-        rows.append((f"{figures.group.records} records together, PLD", figures.group.epsilon))
     if figures.adjacency == "zero-out":
         rows += [(f"{part.path} alone, PLD at δ = {part.delta:g}", part.epsilon) for part in summary.ledgers or ()]
     title = "A run of equal steps"
@@ -63,6 +65,15 @@ def _table(summary: AccountSummary, figures: ScopeEntry, *, first: bool) -> Tabl
     title = f"{title}. {figures.adjacency}, δ = {figures.delta:g}"
     cells = [(name, "–" if value is None else rounded_up(value)) for name, value in rows]
     return make_table(("accountant", "ε"), cells, title=title, right=[1])
+
+
+def _person(unit: str, scopes: Sequence[ScopeEntry]) -> Table:
+    rows = []
+    for scope in scopes:
+        cells = ("–" if group.epsilon is None else rounded_up(group.epsilon) for group in scope.person)
+        rows.append((SCOPES[scope.scope], *cells))
+    head = ("scope", *(str(group.records) for group in scopes[0].person))
+    return make_table(head, rows, title=f"ε for so many {unit}s of one person, by PLD", right=range(1, len(head)))
 
 
 def account_command(request: AccountRequest, printing: JsonOptions) -> None:

@@ -15,6 +15,7 @@ from rich.text import Text
 from atdp_cli.cli.escape import escaped, escaped_json, escaped_lines
 from atdp_cli.cli.json_lines import EventLines, ProgressOption, counted_task, write_line
 from atdp_cli.events import (
+    AlreadyFinished,
     ChoiceWarning,
     CrossChecked,
     EpochDone,
@@ -216,6 +217,8 @@ def _for_people(console: Console) -> Iterator[Notify]:
                 )
             case ReviewQueued(queue=queue, sentences=sentences):
                 console.print(f"{sentences} sentences to review: atdp review {queue}", soft_wrap=True)
+            case AlreadyFinished(output=output):
+                console.print(f"{output} is finished: nothing is left to resume.", soft_wrap=True)
             case Resumed():
                 console.print(_going_on(event), soft_wrap=True)
             case ChoiceWarning(what=what, reason=reason):

@@ -23,8 +23,8 @@ NOTES = (
     "Stages run from top to bottom; rising and constant is the noise. Any recipes are joined by +, as in "
     "redacted+atdp. An option of one stage is set by --set, as in --set no-dp.epochs=5. A recipe of your own: "
     "--recipe FILE.toml; every run writes the one that it followed into OUT/recipe.toml.",
-    "End to end is a finite ε for a whole record, selective one for its flagged characters alone (with --tier "
-    "low-entity or high-entity), increment only one for what the stages with noise add.",
+    "Whole records: a finite ε for each record. Flagged values: one for its flagged characters alone (with --tier "
+    "low-entity or high-entity). Noisy stages alone: one for what they add, which protects no record.",
 )
 
 
@@ -56,6 +56,9 @@ class HardenCommandOptions(ProgressOptions):
     dry_run: Annotated[bool, Option(OUTPUT, main=True, fingerprint=False)] = False
     """Print the plan and its ε, and stop."""
 
+    explain: Annotated[bool, Option(OUTPUT, fingerprint=False)] = False
+    """Print the plan in full: each guarantee as a sentence, the stages and their settings."""
+
     list_recipes: Annotated[bool, Option(TRAINING), Eager(show_recipes)] = False
     """Print the recipes with what each guarantees, and stop."""
 
@@ -84,7 +87,7 @@ def _harden(context: typer.Context, request: HardenRequest, printing: HardenComm
         command=full_command(context),
         command_without_paths=without_paths(context, HardenRequest, HardenCommandOptions),
         stop_signal=stop_on_interrupt,
-        planned=lambda plan: show_plan(plan, console),
+        planned=lambda plan: show_plan(plan, console, explain=printing.explain),
         measured=lambda plan: show_needs(plan, request.spans, console),
     )
     with sigterm_interrupts(), progress(console, printing.progress if ranks.first else ProgressOption.AUTO) as notify:

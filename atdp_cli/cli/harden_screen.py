@@ -1,6 +1,6 @@
 """The terminal output of `atdp harden`: before it trains the plan and what it needs, afterwards the result."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -9,14 +9,45 @@ from rich.table import Table
 from atdp_cli.cli.console import WITHOUT_EDGES, figure, make_table
 from atdp_cli.files.private import PRIVATE, beside
 from atdp_cli.hardening.summary import HardenPlan, HardenSummary
+from atdp_cli.privacy.wording import OTHER_LINES, SCOPES
 from atdp_cli.reporting.document import HTML_FILE, PrivateReport, StageEntry
 from atdp_cli.reporting.entries import RanksBeforeAfter, UsefulnessEntry
-from atdp_cli.reporting.html import VERDICTS
+from atdp_cli.reporting.html import VERDICTS, render_value
+from atdp_cli.reporting.wording import protected_kinds
 
 
-def show_plan(plan: HardenPlan, console: Console) -> None:
-    """Print what the run will and will not do, its ε and for whom it holds, and its stages."""
-    for line in (plan.notice, *plan.statements):
+def show_plan(plan: HardenPlan, console: Console, *, explain: bool) -> None:
+    """Print what the run will and will not do: what it protects, its ε and its cost.
+
+    Args:
+        explain: Also print each guarantee as a sentence, the stages and their settings.
+    """
+    console.print(plan.notice)
+    console.print(make_table(("", ""), _decision(plan), title="Plan", show_header=False, **WITHOUT_EDGES))
+    if explain:
+        _explain(plan, console)
+    console.print(
+        f"Output: {plan.output}, and {beside(Path(plan.output), PRIVATE)}, which stays with you.", soft_wrap=True
+    )
+
+
+def _decision(plan: HardenPlan) -> Iterator[tuple[str, str]]:
+    """What to know of a plan before it runs, a row each."""
+    kinds = protected_kinds(plan.guarantees, plan.unit, insecure_seed=plan.insecure_seed)
+    for head, protected in (("protects", True), ("does not protect", False)):
+        says = [f"{kind.name}: {kind.says}" for kind in kinds if kind.protected == protected]
+        nothing = "nothing" if protected else OTHER_LINES.format(unit=plan.unit)
+        yield from zip([head, *[""] * len(says)], says or [nothing], strict=False)
+    scopes = [guarantee for guarantee in plan.guarantees if guarantee.scope != "increment"]
+    epsilons = (f"{SCOPES[each.scope]} {render_value(each.epsilon, 'epsilon')}" for each in scopes)
+    yield "ε", f"{', '.join(epsilons)}; for one {plan.unit}, δ = {plan.delta:g}"
+    trials = f", and at most {plan.trial_steps:,} to choose the learning rate" if plan.trial_steps else ""
+    yield "cost", f"{plan.steps:,} steps on {plan.records:,} {plan.unit}s{trials}; {plan.held_out:,} held out"
+    yield "next", "audit the result: atdp plant-canary before the run, atdp audit-canary after it"
+
+
+def _explain(plan: HardenPlan, console: Console) -> None:
+    for line in plan.statements:
         console.print(line)
     console.print(_stages(plan.stages))
     for stage in plan.stages:
@@ -24,10 +55,6 @@ def show_plan(plan: HardenPlan, console: Console) -> None:
         console.print(f"{stage.name}: {stage.objective}{settings}.")
     for line in plan.searches:
         console.print(line)
-    console.print(f"{plan.records:,} training records, one {plan.unit} each; {plan.held_out:,} held out.")
-    console.print(
-        f"Output: {plan.output}, and {beside(Path(plan.output), PRIVATE)}, which stays with you.", soft_wrap=True
-    )
 
 
 def show_needs(plan: HardenPlan, spans: Path | None, console: Console) -> None:
@@ -61,7 +88,7 @@ def _stages(stages: Sequence[StageEntry]) -> Table:
         )
         for stage in stages
     ]
-    return make_table(head, rows, title="Plan", **WITHOUT_EDGES)
+    return make_table(head, rows, title="Stages", **WITHOUT_EDGES)
 
 
 def _noise(stage: StageEntry) -> str:
@@ -88,17 +115,16 @@ def show_result(result: HardenSummary, console: Console) -> None:
 def show_measured(of: HardenSummary | PrivateReport, console: Console) -> None:
     """Print what was measured on private text: perplexities, repeated values, and ranks of flagged values."""
     entries = [("its start", of.perplexity.before), ("this model", of.perplexity.after)]
-    entries += [(f"{entry.model}, with decoys", entry.perplexity) for entry in of.usefulness]
     rows = [(name, *map(figure, (entry.all, entry.sensitive, entry.other))) for name, entry in entries]
     console.print(make_table(("", "all", "sensitive", "other"), rows, title="Private: held-out perplexity"))
     if of.usefulness:
-        console.print(_usefulness(of.usefulness))
+        show_usefulness(of.usefulness, console)
     if of.value_ranks is not None:
         console.print(_ranks(of.value_ranks))
 
 
-def _usefulness(usefulness: Sequence[UsefulnessEntry]) -> Table:
-    """How often models say a value again that stands in a record before."""
+def show_usefulness(usefulness: Sequence[UsefulnessEntry], console: Console) -> None:
+    """Print how often models say a value again that stands in a record before, and how well they predict the rest."""
     rows = [
         (
             entry.model,
@@ -106,11 +132,12 @@ def _usefulness(usefulness: Sequence[UsefulnessEntry]) -> Table:
             f"{entry.values:,}",
             "too few to tell" if entry.within is None else "–".join(f"{share:.0%}" for share in entry.within),
             f"{entry.right / entry.tokens:.0%}" if entry.tokens else "–",
+            figure(entry.perplexity.all),
         )
         for entry in usefulness
     ]
-    head = ("", "said right", "of", "95 %", "tokens right")
-    return make_table(head, rows, title="Private: repeated values of held-out records with decoys")
+    head = ("", "said right", "of", "95 %", "tokens right", "perplexity")
+    console.print(make_table(head, rows, title="Private: repeated values of held-out records with decoys"))
 
 
 def _ranks(ranks: RanksBeforeAfter) -> Table:

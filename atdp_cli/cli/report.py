@@ -1,16 +1,17 @@
 """`atdp report`: show, convert, compare or verify a run's report, or attach audits to it."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from atdp_cli.cli.console import StandardOutput, stderr_console, stdout_console
+from atdp_cli.cli.console import StandardOutput, stderr_console, stdout_console, write_json
 from atdp_cli.cli.escape import escaped_json
+from atdp_cli.cli.harden_screen import show_usefulness
 from atdp_cli.cli.help import JsonOptions
-from atdp_cli.cli.report_screen import show_report, show_verification
+from atdp_cli.cli.report_screen import show_report, show_table, show_verification
 from atdp_cli.detection.options import ReplacingOptions
 from atdp_cli.errors import UsageError
 from atdp_cli.files.atomic_write import atomic_write, check_apart, check_new
@@ -44,8 +45,15 @@ class HtmlOptions(Options):
 class ReportCommandOptions(Options):
     """The form of the report, and the file to write."""
 
+    others: Annotated[tuple[Path, ...], Option(argument=True, metavar="OUT...")] = ()
+    """More such folders: a table of all."""
+
     markdown: Annotated[bool, Option(OUTPUT)] = False
     """As the model card."""
+
+    eval_data: Annotated[Path | None, Option()] = None
+    """Held-out corpus: compare any models on it instead, with fresh values. Do they say a value again that a record has
+    before, and what is their perplexity?"""
 
     verify: Annotated[bool, Option()] = False
     """Compare OUT's reports with its ledger, its files and, with --audit, the audits. Write nothing."""
@@ -67,6 +75,12 @@ def report_command(
     input; 3 not completed; 4 with --verify, audits without their file.
     """
     folder = request.folder
+    if options.others or options.eval_data is not None:
+        changed = (request.name, request.audit, request.map, options.output)
+        if any(changed) or page.html or options.verify or options.markdown:
+            raise UsageError("Several models are compared in a table.", "Leave other options out, or give one folder.")
+        _compare((folder, *options.others), options.eval_data, as_json=printing.as_json)
+        return
     output = None if options.output == STANDARD_OUTPUT else options.output
     form = _form(dict(zip(FORMS, (page.html, printing.as_json, options.markdown), strict=True)))
     check_apart(*named_paths(request, options))
@@ -94,6 +108,24 @@ def report_command(
         sys.stdout.write(escaped_json(text))
     else:
         StandardOutput().write(text.encode())
+
+
+def _compare(folders: Sequence[Path], eval_data: Path | None, *, as_json: bool) -> None:
+    """A table of the reports of folders, or of what their models can do on held-out text."""
+    if eval_data is None:
+        reports = {str(folder): read_report(folder) for folder in folders}
+        if as_json:
+            write_json({name: report.model_dump(mode="json") for name, report in reports.items()})
+        else:
+            show_table(reports, stdout_console())
+        return
+    from atdp_cli.hardening.measure import compare
+
+    entries = compare(folders, eval_data)
+    if as_json:
+        write_json([entry.model_dump(mode="json") for entry in entries])
+    else:
+        show_usefulness(entries, stdout_console())
 
 
 def _verify(folder: Path, audit: Path | None, *, showing: bool) -> None:

@@ -1,14 +1,19 @@
 """A report on the terminal: the sentences first, then a table for each kind of measurement."""
 
-from collections.abc import Sequence
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
+from rich.table import Column
+from rich.text import Text
 
 from atdp_cli.cli.console import make_table
+from atdp_cli.cli.escape import escaped
 from atdp_cli.cli.harden_screen import show_measured
 from atdp_cli.privacy.wording import SCOPES
-from atdp_cli.reporting.audit_entry import AuditEntry
+from atdp_cli.reporting.audit_entry import AuditEntry, own_audit
 from atdp_cli.reporting.document import PrivateReport, PublicReport, ReleaseVerdict, Report, public_of
 from atdp_cli.reporting.html import VERDICTS, render_value
 from atdp_cli.reporting.stage_facts import stated_guarantees
@@ -53,6 +58,32 @@ def _show_face(public: PublicReport, release: ReleaseVerdict | None, console: Co
     if release is not None:
         console.print(f"{VERDICTS[release.verdict]}. {release.reason}", style="bold")
         console.print()
+
+
+def show_table(reports: Mapping[str, Report], console: Console) -> None:
+    """Print several reports as a table, the models of equal rows in one."""
+    models = defaultdict[tuple[str, ...], list[str]](list)
+    for name, report in reports.items():
+        models[_row(report)].append(name)
+    rows: list[tuple[str | Text, ...]] = [(Text("\n".join(map(escaped, names))), *row) for row, names in models.items()]
+    model = Column("model", overflow="fold")
+    head = (model, "verdict", SCOPES["selective"], SCOPES["end_to_end"], "exposure", "said right")
+    console.print(make_table(head, rows, right=range(2, len(head))))
+    console.print("ε of flagged values and of whole records. Mean exposure of the audit in bits; chance gives 1.44.")
+    console.print("Said right: of values that a record repeats, by the report in OUT.private.")
+
+
+def _row(report: Report) -> tuple[str, ...]:
+    public, audited = public_of(report), own_audit(public_of(report).audits)
+    by_scope = {guarantee.scope: guarantee.epsilon for guarantee in public.guarantees}
+    after = next((entry for entry in getattr(report, "usefulness", ()) if entry.of == "after" and entry.values), None)
+    return (
+        "–" if report.release is None else VERDICTS[report.release.verdict],
+        render_value(by_scope.get("selective", by_scope.get("declared", math.inf)), "epsilon"),
+        render_value(by_scope["end_to_end"], "epsilon"),
+        render_value(None if audited is None else audited.mean, "fixed"),
+        render_value(None if after is None else after.whole / after.values, "share"),
+    )
 
 
 def show_verification(folder: Path, differences: Sequence[Mismatch], console: Console, *, unchecked: bool) -> None:

@@ -231,7 +231,7 @@ def check_room(request: SettledRequest, loaded: LoadedModel, root: Path) -> None
     """Refuse a run whose files do not fit on the disk.
 
     Args:
-        root: OUT.partial/, whose states it will replace.
+        root: OUT.partial/, whose states it will replace; its parent is there.
 
     Raises:
         RunError: States how much is missing.
@@ -240,7 +240,7 @@ def check_room(request: SettledRequest, loaded: LoadedModel, root: Path) -> None
     written = _written_bytes(model, request, loaded.checkpoint.stored_dtype) + SLACK_BYTES
     states = STATES * state_bytes(model, request.recipe) if request.checkpoint_every else 0
     replaced = sum(path.stat().st_size for path in root.glob(f"{STATE}*/*"))
-    free = shutil.disk_usage(root).free + replaced
+    free = shutil.disk_usage(root.parent).free + replaced
     if written + states <= free:
         return
     without = f", or --set run.checkpoint-every=0, which takes {_amount(written)}" if states else ""

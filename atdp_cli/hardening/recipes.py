@@ -9,6 +9,7 @@ from atdp_cli.privacy.ledger import CheckpointHistory, Ledger, private_events
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.schedule import Constant
 from atdp_cli.privacy.scope import no_end_to_end, selective_void
+from atdp_cli.privacy.wording import SCOPES
 from atdp_cli.training.objectives import BASELINES
 from atdp_cli.training.options import RunOptions
 from atdp_cli.training.plan import CorpusFacts, Plan, Reference, StagePlan, make_plan, with_chosen_rate
@@ -71,12 +72,12 @@ def recipe_summaries(
 
 
 def strongest_scope(ledger: Ledger) -> str:
-    """The strongest scope with a finite ε: end to end, selective, increment only, or none."""
+    """The name of the strongest scope with a finite ε, or "nothing"."""
     if no_end_to_end(ledger) is None:
-        return "end to end"
+        return SCOPES["end_to_end"]
     if selective_void(ledger) is None:
-        return "selective"
-    return "increment only" if private_events(ledger.events) else "nothing"
+        return SCOPES["selective"]
+    return SCOPES["increment"] if private_events(ledger.events) else "nothing"
 
 
 def resolved_recipe(planned: Planned) -> RecipeFile:

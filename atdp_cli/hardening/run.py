@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from atdp_cli.events import Notify, ignore
-from atdp_cli.files.private import PRIVATE, beside
+from atdp_cli.events import AlreadyFinished, Notify, ignore
+from atdp_cli.files.private import PARTIAL, PRIVATE, beside
 from atdp_cli.hardening.fingerprint import Fingerprint, fingerprint
 from atdp_cli.hardening.plan import Planned, plan_request
 from atdp_cli.hardening.request import HardenRequest, settle
@@ -65,7 +67,9 @@ def harden(request: HardenRequest, notify: Notify = ignore) -> HardenSummary:
 
 
 def plan(request: HardenRequest, notify: Notify = ignore, caller: Caller = LIBRARY) -> HardenPlan:
-    """Plan what `harden` would do with the same request, with its ε and memory needs. Writes nothing.
+    """Plan what `harden` would do with the same request, with its ε and memory needs. Writes nothing in its folders.
+
+    What `harden` would refuse before its first step is refused here.
 
     Args:
         notify: Called with each event of progress.
@@ -74,13 +78,20 @@ def plan(request: HardenRequest, notify: Notify = ignore, caller: Caller = LIBRA
         UsageError: Options contradict each other.
         InputError: A file or a model cannot be used.
         BudgetError: ε cannot be reached, or passes `max_epsilon`.
+        RunError: The disk is too small.
     """
     planned = plan_request(settle(request, caller.ranks, caller.command, caller.command_without_paths))
+    settled = planned.request
+    if settled.ranks.first:
+        check_output(settled.output, force=settled.force, resume=settled.resume)
     caller.planned(plan_summary(planned))
 
-    from atdp_cli.hardening.preflight import load_and_measure
+    from atdp_cli.hardening.preflight import check_room, load_and_measure, rehearse_output
 
-    _, measured = load_and_measure(planned, notify, dry_run=True)
+    model, measured = load_and_measure(planned, notify, dry_run=True)
+    check_room(settled, model, beside(settled.output, PARTIAL))
+    with TemporaryDirectory(prefix="atdp-") as folder:
+        rehearse_output(model.checkpoint, Path(folder), settled.model, merge=settled.merge_adapter)
     caller.measured(measured)
     return measured
 
@@ -94,6 +105,8 @@ def run_harden(request: HardenRequest, notify: Notify, caller: Caller) -> Harden
     from atdp_cli.hardening.train import harden_worker, run_plan
 
     if opened is None or isinstance(opened, HardenSummary):
+        if opened is not None:
+            notify(AlreadyFinished(output=opened.output))
         return opened
     caller.planned(plan_summary(planned))
     model, measured = load_and_measure(planned, notify, dry_run=False)

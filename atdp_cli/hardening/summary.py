@@ -58,6 +58,7 @@ class HardenPlan(Frozen):
     searches: tuple[str, ...]
     trial_steps: int
     guarantees: tuple[GuaranteeEntry, ...]
+    delta: float
     insecure_seed: bool
     engine: str | None = None
     estimated_bytes: int | None = None
@@ -98,23 +99,23 @@ WITH_BASE = "With the public base that the model comes from, --reference BASE, w
 
 
 def notice(planned: Planned) -> str:
-    """The recipe and who chose it, what the run does, and what it does not do."""
+    """What the run does and does not do; the recipe and who chose it."""
     name, model = planned.request.recipe_name, planned.request.asked or planned.request.model
     if not planned.request.default:
         return f"Recipe: {name}, as asked. {_removes(planned)}"
     start, unknown = planned.request.model, _unprotected_start(planned)
     if start != model:
         why = "with a public base"
-        done = f"trains a new model from {start} on decoys. Nothing of the weights of {model} is in the result."
+        done = f"Trains a new model from {start} on decoys. {model} is not used: nothing it learnt is in the result."
         if unknown:
             done += f" By its ledger the past of {start} is not public either, so no ε bounds what it memorised."
     elif unknown:
         why = "without a public base"
-        done = f"trains {model} itself on decoys, which hid what it memorised in most of our audits; no ε bounds that."
+        done = f"Trains {model} itself on decoys, which hid what it memorised in most of our audits; no ε bounds that."
     else:
         why = "from a public checkpoint"
-        done = f"trains {model} on decoys in place of what the detector flags, and learns what that misses."
-    return f"Recipe: {name}, which measured best {why}. It {done}"
+        done = f"Trains {model} on decoys in place of what the detector flags, and learns what that misses."
+    return f"{done} Recipe: {name}, which measured best {why}."
 
 
 def plan_hints(planned: Planned) -> tuple[str, ...]:
@@ -182,6 +183,7 @@ def plan_summary(planned: Planned) -> HardenPlan:
         searches=tuple(sentence for stage in plan.training for sentence in _searched(stage)),
         trial_steps=sum(stage.search.most_steps for stage in plan.training if stage.search is not None),
         guarantees=guarantee_entries(planned.guarantees),
+        delta=plan.ledger.delta,
         insecure_seed=plan.ledger.insecure_seed,
     )
 

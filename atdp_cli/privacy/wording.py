@@ -28,20 +28,20 @@ from atdp_cli.privacy.scope import (
 )
 
 SCOPES: dict[Scope, str] = {
-    "end_to_end": "end to end",
-    "selective": "selective",
-    "declared": "declared by the user",
-    "uncounted": "uncounted",
-    "increment": "increment",
+    "end_to_end": "whole records",
+    "selective": "flagged values",
+    "declared": "flagged values, as declared",
+    "uncounted": "IDs and keys",
+    "increment": "noisy stages alone",
 }
-"""The names of the scopes."""
+"""The names of the scopes, as people read them."""
 
 _COVERED: dict[Scope, str] = {
     "end_to_end": ", for each {unit}",
-    "selective": ": the flagged characters alone, for each {unit}",
-    "declared": ": the flagged characters alone, for each {unit}",
+    "selective": ", for each {unit}",
+    "declared": ", for each {unit}",
     "uncounted": ": flagged letters and digits that the release does not count",
-    "increment": ": what stages and releases with noise add; no guarantee for any {unit}",
+    "increment": ": what they add; no guarantee for any {unit}",
 }
 
 WEAK = 10.0
@@ -235,7 +235,7 @@ def guarantee_sentences(ledger: Ledger, supported: Sequence[Guarantee]) -> tuple
         if uncounted := by_scope.get("uncounted"):
             lines.append(uncounted_sentence(uncounted))
     elif any(isinstance(event, PlainTraining | DecoyedText) and event.text != "raw" for event in ledger.events):
-        lines.append(f"For the flagged characters alone: no guarantee, because {selective_void(ledger)}.")
+        lines.append(f"Flagged values: no guarantee, because {selective_void(ledger)}.")
     if any(isinstance(event, GaussianRelease) for event in ledger.events):
         lines.append(SHARED_WORDS.format(unit=ledger.unit))
     if math.isinf(whole.epsilon or 0):
@@ -266,10 +266,10 @@ def _not_counted(ledger: Ledger) -> tuple[str, ...]:
 
 def _end_to_end_sentence(ledger: Ledger, guarantee: Guarantee) -> str:
     if reason := no_end_to_end(ledger):
-        return f"End to end: not protected (ε = ∞), because {reason}."
+        return f"Whole records: not protected (ε = ∞), because {reason}."
     if guarantee.epsilon is None:
-        return "End to end: nothing was spent, since no stage read the corpus."
-    return f"End to end, for each {ledger.unit}: {epsilon_delta(guarantee.epsilon, guarantee.delta)}."
+        return "Whole records: nothing was spent, since no stage read the corpus."
+    return f"Whole records, for each {ledger.unit}: {epsilon_delta(guarantee.epsilon, guarantee.delta)}."
 
 
 def _selective_sentence(guarantee: Guarantee) -> str:
@@ -279,7 +279,7 @@ def _selective_sentence(guarantee: Guarantee) -> str:
     where = f"for any number of {unit}s" if guarantee.exact else f"for each {unit}"
     declared = f", {DECLARED}" if guarantee.scope == "declared" else ""
     return (
-        f"For the flagged characters alone{declared}, {where}, {epsilon_delta(guarantee.epsilon, guarantee.delta)} "
+        f"Flagged values{declared}, {where}: {epsilon_delta(guarantee.epsilon, guarantee.delta)} "
         f"(replace-one), against {other_values(guarantee.neighbours)}{tier_words(guarantee.neighbours)}."
     )
 

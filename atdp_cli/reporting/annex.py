@@ -92,7 +92,7 @@ def _epsilons(report: PublicReport) -> tuple[str, ...]:
 
 def _unit(report: PublicReport) -> str:
     unit = report.unit
-    return f"One {unit}. For whoever is in several {unit}s, ε is larger; atdp account --group computes it."
+    return f"One {unit}. For whoever is in several {unit}s, ε is larger; atdp account computes it."
 
 
 def _algorithms(report: PublicReport) -> AnnexRow:

@@ -9,6 +9,7 @@ from atdp_cli.privacy.accountant import EpsilonPoint, Epsilons
 from atdp_cli.reporting.audit_entry import AuditEntry
 from atdp_cli.reporting.entries import (
     BeforeAfter,
+    GroupFigure,
     GuaranteeEntry,
     MemoryEntry,
     PerplexityEntry,
@@ -27,7 +28,7 @@ NOT_COVERED = (
     "Settings chosen by looking at the data, or at results on it.",
     "Term lists and spans taken from the data.",
     "A person or a secret that occurs in several records: ε is for one record, and grows fast with their number; "
-    "atdp account --group computes it.",
+    "atdp account computes it.",
     "Other models from the same records: their ε adds to this one.",
     "What this report states about other models, the starting checkpoint among them.",
     "Attacks that measure time.",
@@ -218,8 +219,8 @@ class PublicReport(Frozen):
         name: As its owner gave it by `atdp report --name`; null where nobody did.
         release: Whether it may be released; null in a report that is being made.
         summary: For people who know nothing of it; `verdict` is for those who do.
-        ten_records: ε for ten records that change together, in the strongest scope that has a finite ε; null where that
-            holds for any number, or there is none.
+        person: ε for so many records of one person, who changes them together, in the strongest scope that has a finite
+            ε; empty where that holds for any number, or there is none.
         start: SHA-256 of each weight file of the starting checkpoint.
         passes: How often each record is read by training stages, on average: three plain epochs are 3.
         repeated_steps: Steps with noise that were taken again after an interruption; the ledger has them twice.
@@ -243,7 +244,7 @@ class PublicReport(Frozen):
     verdict: tuple[str, ...]
     guarantees: tuple[GuaranteeEntry, ...]
     epsilon: Epsilons | None
-    ten_records: Number | None = None
+    person: tuple[GroupFigure, ...] = ()
     delta: float
     unit: str
     adjacency: Literal["zero-out"] = "zero-out"

@@ -36,6 +36,7 @@ class DotPanel:
         band: From where to where the ground is grey.
         width: Of the axis, pixels.
         logarithmic: Whether the axis is; all figures are then above 0. A linear one starts at 0.
+        high: What the axis reaches at least.
     """
 
     title: str
@@ -45,6 +46,7 @@ class DotPanel:
     band: tuple[float, float] | None = None
     width: int = 400
     logarithmic: bool = False
+    high: float | None = None
 
 
 def dot_plot(title: str, description: str, panels: Sequence[DotPanel], *, legend: tuple[str, str]) -> str:
@@ -102,6 +104,7 @@ def _axis(panel: DotPanel) -> tuple[tuple[float, ...], Callable[[float], float]]
     marks = [mark for _, row in panel.rows for mark in row]
     values = [value for mark in marks for value in (mark.value, *(mark.interval or ())) if math.isfinite(value)]
     values += panel.band or ()
+    values += () if panel.high is None else (panel.high,)
     values += [value for value, _ in panel.lines] or [1.0][: not values]
     scale = math.log10 if panel.logarithmic else float
     ticks = decade_ticks(min(values), max(values)) if panel.logarithmic else linear_ticks(0, max(values))

@@ -133,6 +133,13 @@ class NeighboursEntry(Frozen):
     kept: str = ""
 
 
+class GroupFigure(Frozen):
+    """ε of a group of records that change together; null in a scope where one record has no finite ε."""
+
+    records: int
+    epsilon: Number | None
+
+
 class GuaranteeEntry(Frozen):
     """One guarantee as the JSON shows it.
 

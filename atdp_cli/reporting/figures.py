@@ -20,6 +20,9 @@ MODELS: tuple[tuple[ScoreName, bool], ...] = (("after", False), ("before", True)
 NARROW = 300
 """Pixels of the axis of exposures."""
 
+MOST_BITS = 20.0
+"""log₂ of a million candidates, about: the exposure of a secret of six digits that is known for sure."""
+
 CHANCE = 1 / math.log(2)
 """Bits: the mean exposure of canaries that nobody remembers."""
 
@@ -39,6 +42,20 @@ def noise_figure(report: PublicReport) -> str | None:
         return None
     panel = Panel(title="Noise multiplier σ", x_label="epochs so far", y_label="σ", curves=curves)
     return chart("Noise by epoch", "The standard deviation of the noise over the clip norm, epoch by epoch.", [panel])
+
+
+def person_figure(report: PublicReport) -> str | None:
+    """ε over the records of one person; None where it does not grow with them."""
+    points = [(float(group.records), _number(group.epsilon)) for group in report.person]
+    if not points:
+        return None
+    panel = Panel(
+        title=f"ε at δ = {report.delta:g}",
+        x_label=f"{report.unit}s of one person",
+        y_label="ε",
+        curves=[Curve(points=points)],
+    )
+    return chart("Epsilon by records of a person", "How ε grows with the records of one person.", [panel])
 
 
 def epsilon_figure(report: PublicReport) -> str | None:
@@ -86,6 +103,7 @@ def mean_exposure_figure(report: PublicReport) -> str | None:
         rows=rows,
         lines=[(CHANCE, "chance")],
         width=NARROW,
+        high=MOST_BITS,
     )
     description = "The mean exposure of the planted canaries by both scores; what nobody remembers lies at chance."
     return dot_plot("Mean exposure", description, [panel], legend=_legend(by_model))

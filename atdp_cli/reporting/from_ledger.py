@@ -16,7 +16,7 @@ from atdp_cli.privacy.ledger import (
     private_events,
 )
 from atdp_cli.privacy.relation import Flags
-from atdp_cli.privacy.scope import Guarantee, group_epsilon
+from atdp_cli.privacy.scope import Guarantee, epsilon_by_records
 from atdp_cli.privacy.wording import POISSON, guarantee_sentences
 from atdp_cli.reporting.document import (
     FLOATING_POINT,
@@ -24,7 +24,7 @@ from atdp_cli.reporting.document import (
     SamplingEntry,
     StageEntry,
 )
-from atdp_cli.reporting.entries import guarantee_entries
+from atdp_cli.reporting.entries import GroupFigure, guarantee_entries
 from atdp_cli.reporting.stage_facts import had_noise, had_noisy_steps
 from atdp_cli.reporting.wording import lay_summary
 
@@ -44,7 +44,7 @@ def fields_from_ledger(ledger: Ledger, guarantees: Sequence[Guarantee], stages: 
         "verdict": guarantee_sentences(ledger, guarantees),
         "guarantees": guarantee_entries(guarantees),
         "epsilon": epsilons(private, ledger.delta, grid=ledger.grid) if private else None,
-        "ten_records": _of_ten(ledger, guarantees),
+        "person": _person(ledger, guarantees),
         "delta": ledger.delta,
         "unit": ledger.unit,
         "checkpoint_history": ledger.checkpoint_history,
@@ -61,13 +61,14 @@ def fields_from_ledger(ledger: Ledger, guarantees: Sequence[Guarantee], stages: 
     }
 
 
-def _of_ten(ledger: Ledger, guarantees: Sequence[Guarantee]) -> float | None:
-    """As `PublicReport.ten_records` has it."""
+def _person(ledger: Ledger, guarantees: Sequence[Guarantee]) -> tuple[GroupFigure, ...]:
+    """As `PublicReport.person` has it."""
     counted = (each for each in guarantees if each.scope in ("end_to_end", "selective", "declared"))
     held = next((each for each in counted if each.epsilon is None or math.isfinite(each.epsilon)), None)
     if held is None or held.epsilon is None or held.exact:
-        return None
-    return group_epsilon(ledger, held.scope, 10)
+        return ()
+    by_records = epsilon_by_records(ledger, held)
+    return tuple(GroupFigure(records=records, epsilon=epsilon) for records, epsilon in by_records.items())
 
 
 def _passes(stage: StageEntry) -> float:

@@ -13,7 +13,7 @@ from atdp_cli.privacy.wording import SCOPES, rounded_up
 from atdp_cli.reporting import figures, stage_facts
 from atdp_cli.reporting.audit_entry import own_audit
 from atdp_cli.reporting.document import PrivateReport, PublicReport
-from atdp_cli.reporting.wording import model_title
+from atdp_cli.reporting.wording import MAY, model_title, protected_kinds
 
 VERDICTS = {
     "releasable": "Releasable",
@@ -40,6 +40,7 @@ def render_html(report: PublicReport | PrivateReport) -> str:
     charts = {
         "noise": figures.noise_figure(public),
         "epsilon": figures.epsilon_figure(public),
+        "person": figures.person_figure(public),
         "means": figures.mean_exposure_figure(public),
         "exposures": figures.exposure_figures(public),
         "perplexity": None if private is None else figures.perplexity_figure(private),
@@ -60,6 +61,8 @@ def render_html(report: PublicReport | PrivateReport) -> str:
             weights=[each for each in public.weights.items() if each[0].endswith(".safetensors")],
             audited=own_audit(public.audits),
             verdicts=VERDICTS,
+            may=MAY,
+            kinds=protected_kinds(public.guarantees, public.unit, insecure_seed=public.insecure_seed),
             stage_facts=stage_facts,
             scopes=SCOPES,
             most_bits=max((_bits(token.before, token.after) for token in public.sentence), default=1.0) or 1.0,

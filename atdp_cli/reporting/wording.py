@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from atdp_cli.audit.resolution import resolution
 from atdp_cli.audit.results import RANKS
@@ -86,6 +86,55 @@ def _bits(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
+NAMES, NUMBERS, REST = "Names, places, dates, amounts", "IDs, keys, card numbers", "All other text"
+
+ALL = "All text"
+
+
+class TextKind(NamedTuple):
+    """A kind of text, and what the strongest finite guarantee says of it, as a sentence."""
+
+    name: str
+    protected: bool
+    says: str
+
+
+def protected_kinds(
+    guarantees: Sequence[GuaranteeEntry], unit: str, *, insecure_seed: bool = False
+) -> tuple[TextKind, ...]:
+    """What the guarantees of a report or a plan say of each kind of text."""
+    by_scope = {guarantee.scope: guarantee for guarantee in guarantees}
+    whole, flagged = by_scope["end_to_end"], by_scope.get("selective") or by_scope.get("declared")
+    if insecure_seed:
+        return (TextKind(ALL, False, f"{SEEDED_NOISE}."),)
+    if whole.epsilon is None:
+        return (TextKind(ALL, True, "this run read none of the corpus."),)
+    if math.isfinite(whole.epsilon):
+        return (TextKind(ALL, True, f"{epsilon_delta(whole.epsilon, whole.delta)} for each {unit}."),)
+    if flagged is None or flagged.epsilon is None or math.isinf(flagged.epsilon):
+        return (TextKind(ALL, False, "no finite ε holds. A passed audit does not make up for that."),)
+    where = "where flagged" + (", as the user declares" if flagged.scope == "declared" else "")
+    one = "" if flagged.epsilon == 0 else f" for one {unit}"
+    shaped = flagged.neighbours is not None and {"shape", "pattern"} & {*flagged.neighbours.shapes}
+    shapes = " Their shapes are not hidden." if shaped else ""
+    counted = f"{where}, {epsilon_delta(flagged.epsilon, flagged.delta)}{one}.{shapes}"
+    uncounted = f"{where}, {epsilon_delta(0.0, 0.0)}.{shapes}"
+    return (
+        TextKind(NAMES, True, counted),
+        TextKind(NUMBERS, True, uncounted if "uncounted" in by_scope else counted),
+        TextKind(REST, False, "what is not flagged is learnt as it stands (ε = ∞)."),
+    )
+
+
+MAY = {
+    "releasable": "The model may be published, with its folder OUT. OUT.private stays with you.",
+    "flagged-values-only": "Give the model to people who may read the text of the corpus that is not flagged.",
+    "not-audited": "Do not publish the model yet. Audit it with atdp audit-canary, then atdp report --audit.",
+    "not-releasable": "Give the model only to people who may read the corpus.",
+}
+"""What each verdict allows."""
+
+
 def model_title(report: PublicReport) -> str:
     """What a report calls its model: the name that its owner gave it, else what it was made from, if that is public."""
     if report.name is not None:
@@ -116,13 +165,13 @@ def release_verdict(report: PublicReport) -> ReleaseVerdict:
         failing = (
             ", and the passed audit does not make up for that" if audit is not None and audit.verdict == "PASS" else ""
         )
-        return _no(f"No finite ε holds, neither end to end nor for what the detector flagged{failing}.")
+        return _no(f"No finite ε holds, neither for whole records nor for flagged values{failing}.")
     return _of_finite(held, report, audit)
 
 
 def _of_finite(held: GuaranteeEntry, report: PublicReport, audit: AuditEntry | None) -> ReleaseVerdict:
     """The verdict where a guarantee has a finite ε."""
-    unit, records, ten = report.unit, report.records, report.ten_records
+    unit, records, ten = report.unit, report.records, ten_records(report)
     most = most_epsilon(unit)
     together = "" if ten is None else f", and whoever has ten {unit}s at ε = {rounded_up(ten)}"
     protected = f"{_protected(held, unit)} is protected at {epsilon_delta(held.epsilon, held.delta)}{together}"
@@ -135,6 +184,11 @@ def _of_finite(held: GuaranteeEntry, report: PublicReport, audit: AuditEntry | N
     if held.scope == "end_to_end":
         return _audited_verdict("end_to_end", protected, audit)
     return _audited_verdict("selective", f"{protected}; what it missed has no guarantee", audit)
+
+
+def ten_records(report: PublicReport) -> float | None:
+    """ε for ten records of one person; None where `PublicReport.person` is empty."""
+    return next((group.epsilon for group in report.person if group.records == 10), None)
 
 
 def _audited_verdict(

@@ -58,27 +58,25 @@ def test_a_folder_a_ledger_and_the_run_say_the_same(
 
 def test_each_scope_has_a_block_in_its_own_adjacency(atdp: Atdp, tmp_path: Path) -> None:
     """For fitted decoys the one finite guarantee of a record is selective: a replaced record moves the votes by √2."""
-    fitted = ["--recipe", "fitted-decoys", "--records", "2000", "--checkpoint-history", "public", "--group", "10"]
+    fitted = ["--recipe", "fitted-decoys", "--records", "2000", "--checkpoint-history", "public"]
     answer = atdp("account", *fitted, "--json").json
     blocks = {block["scope"]: block for block in answer["scopes"]}
     assert list(blocks) == ["selective", "uncounted", "increment"]
-    assert (answer["scope"], answer["epsilon"], answer["group"]) == (
-        "selective",
-        blocks["selective"]["epsilon"],
-        blocks["selective"]["group"],
-    )
+    assert (answer["scope"], answer["epsilon"]) == ("selective", blocks["selective"]["epsilon"])
     selective, increment = blocks["selective"], blocks["increment"]
     assert (selective["adjacency"], increment["adjacency"]) == ("replace-one", "zero-out")
     assert selective["epsilon"]["pld"] == pytest.approx(2.59, abs=0.01)
     assert increment["epsilon"]["pld"] == pytest.approx(1.77, abs=0.01)
-    assert selective["group"]["epsilon"] == pytest.approx(42.2, abs=0.1)
-    assert increment["group"]["epsilon"] == pytest.approx(26.4, abs=0.1)
-    assert blocks["uncounted"]["group"]["epsilon"] == blocks["uncounted"]["delta"] == 0
+    ten = {
+        scope: {group["records"]: group["epsilon"] for group in block["person"]}[10] for scope, block in blocks.items()
+    }
+    assert ten == pytest.approx({"selective": 42.2, "uncounted": 0, "increment": 26.4}, abs=0.1)
+    assert blocks["uncounted"]["delta"] == 0
     assert selective["epsilon"]["pld"] <= selective["epsilon"]["rdp"] <= selective["epsilon"]["paper"]
     reported = atdp("account", *fitted).out
     quoted = next(line for line in reported.splitlines() if "quote this" in line)
     assert "2.59" in quoted
-    assert reported.index("Selective") < reported.index("quote this") < reported.index("Increment")
+    assert reported.index("Flagged values") < reported.index("quote this") < reported.index("Noisy stages")
 
 
 def test_a_recipe_that_nobody_has_run(atdp: Atdp) -> None:

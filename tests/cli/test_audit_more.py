@@ -10,6 +10,8 @@ from jsonschema import Draft202012Validator
 
 from atdp_cli.audit.hypothesis_tests import fisher, holm
 from atdp_cli.cli.app import run
+from atdp_cli.privacy.ledger import read_ledger
+from atdp_cli.privacy.scope import group_epsilon
 from tests.cli.badinput.case import line
 from tests.cli.conftest import Atdp, Leaky, make_leaky
 
@@ -175,15 +177,17 @@ def test_the_ledger_makes_the_claim_that_is_tested(
     )
     entry = atdp("audit-canary", out, "--manifest", tossed.manifest, "--json").json["models"][0]
     repeats = canaries_of(tossed.manifest)[0]["repeats"]
-    account = atdp("account", out, "--group", repeats, "--json").json
+    ledger = read_ledger(out / "privacy_ledger.json")
+    together = group_epsilon(ledger, "end_to_end", repeats)
+    assert together is not None
     in_out, rank = entry["epsilon"]
     assert in_out["claim"] == rank["claim"]
-    assert rank["claim"] > account["group"]["epsilon"], "to replace records moves a model further than to empty them"
+    assert rank["claim"] > together, "to replace records moves a model further than to empty them"
     assert {bound["finding"] for bound in entry["epsilon"]} <= {"inconclusive", "not-refuted"}
-    assert all(bound["delta"] == account["delta"] for bound in entry["epsilon"])
+    assert all(bound["delta"] == ledger.delta for bound in entry["epsilon"])
     [group] = entry["group_epsilon"]
-    assert (group["records"], group["delta"], group["missing"]) == (repeats, account["delta"], None)
-    assert group["epsilon"] == pytest.approx(account["group"]["epsilon"])
+    assert (group["records"], group["delta"], group["missing"]) == (repeats, ledger.delta, None)
+    assert group["epsilon"] == pytest.approx(together)
     said = " ".join(atdp("audit-canary", out, "--manifest", tossed.manifest).out.split())
     assert f"For the {repeats} records of a canary together the ledger claims ε = " in said
     # A ledger that seals other weights claims nothing about these.

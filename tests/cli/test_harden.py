@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,13 @@ def test_the_main_command(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp
     options = ["--data", corpus, "-o", out, "--recipe", "atdp", "--epochs", "2", "--json"]
     planned = atdp("harden", checkpoint_folder, *options, "--dry-run")
     assert planned.code == 0
+    assert re.findall(r"^(\w[\w ]*?)  +\w", planned.err, re.MULTILINE)[:5] == [
+        "protects",
+        "does not protect",
+        "ε",
+        "cost",
+        "next",
+    ]
     assert not list(tmp_path.iterdir())
     ended = atdp("harden", checkpoint_folder, *options)
     assert ended.code == 0, ended.err
@@ -188,7 +196,8 @@ def test_all_records_of_a_user_are_one_privacy_unit(
     ledger = json.loads((tmp_path / "o" / "privacy_ledger.json").read_text())
     assert (ledger["unit"], ledger["records"]) == ("user", 9)
     assert {event["sampling_rate"] for event in ledger["events"]} == {3 / 9}
-    assert "End to end, for each user: ε = " in ended.err
+    assert "All text: ε = " in ended.err
+    assert "for each user." in ended.err
 
 
 @pytest.mark.ci
@@ -273,9 +282,10 @@ def test_nothing_is_overwritten_without_force(
     command = ["harden", checkpoint_folder, "--data", corpus, "-o", out, "--set", "run.max-records=40", "--epochs", "1"]
     assert atdp(*command).code == 0
     sealed = (out / "privacy_ledger.json").read_bytes()
-    refused = atdp(*command)
-    assert refused.code == 2
+    refused, planned = atdp(*command), atdp(*command, "--dry-run")
+    assert refused.code == planned.code == 2
     assert "--force" in refused.err
+    assert refused.err == planned.err
     assert (out / "privacy_ledger.json").read_bytes() == sealed
     assert atdp(*command, "--force").code == 0
     assert (out / "privacy_ledger.json").read_bytes() != sealed

@@ -33,7 +33,8 @@ NAMES = {
     "choice_warning",
     "review_queued",
     "state_saved",
-    "gone_on",
+    "resumed",
+    "already_finished",
 }
 
 

@@ -236,3 +236,16 @@ def test_a_map_is_put_into_the_private_report_alone(
     assert (refused.code, "None of these maps" in refused.err) == (2, True)
     audits = atdp("report", out, "--map", out.parent / "audit.json")
     assert (audits.code, "malformed" in audits.err) == (2, True)
+
+
+def test_several_are_one_table_and_equal_rows_are_one(atdp: Atdp, out: Path, tmp_path: Path) -> None:
+    private = out.with_name("out.private")
+    shutil.copytree(out, tmp_path / "audited")
+    assert atdp("report", tmp_path / "audited", "--audit", tmp_path / "audit.json").code == 0
+    shown = atdp("report", out, private, tmp_path / "audited")
+    assert shown.code == 0, shown.err
+    verdicts = [line.split("│")[2].strip() for line in shown.out.splitlines() if line.startswith("│")]
+    assert [verdict for verdict in verdicts if verdict.startswith("Not")] == ["Not", "Not"]
+    exposures = re.findall(r"│ +(\d+\.\d+|–) +│ +–? *\d*\.?\d*%? *│$", shown.out, re.MULTILINE)
+    assert exposures[0] == "–" != exposures[1]
+    assert atdp("report", out, private, "--html").code == 2

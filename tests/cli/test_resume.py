@@ -24,7 +24,7 @@ def line(checkpoint_folder: Path, corpus: Path, span_file: Path) -> list[object]
 @pytest.mark.ci
 @pytest.mark.parametrize("stop", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.deep)])
 def test_a_signal_ends_the_run_after_its_step_and_says_how_to_go_on(
-    line: list[object], tmp_path: Path, stop: signal.Signals
+    line: list[object], tmp_path: Path, stop: signal.Signals, capsys: pytest.CaptureFixture[str]
 ) -> None:
     process = started(line, tmp_path)
     wait_for(lambda: lines_of(tmp_path / f"{OUT}.partial") >= 3)
@@ -39,8 +39,8 @@ def test_a_signal_ends_the_run_after_its_step_and_says_how_to_go_on(
     assert run(shlex.split(reported)[1:]) == 0
     assert steps_of(read_verified(tmp_path / OUT).events) == STEPS
     assert {path.name for path in tmp_path.iterdir()} == {OUT, f"{OUT}.private", "witness", "log"}
-    # Once it is over, the same command says so.
     assert run(shlex.split(reported)[1:]) == 0
+    assert f"{OUT} is finished: nothing is left to resume." in capsys.readouterr().err
 
 
 @pytest.mark.ci

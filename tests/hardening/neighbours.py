@@ -72,11 +72,12 @@ _VALUES = (
 )
 _CLAIMS = {
     "end to end": [
-        rf"End to end, for each line: ε = {_NUMBER} at δ",
-        rf"whether it was used or not changes the odds .* factor of (?P<factor>[\d,.]+) \(ε = {_NUMBER} at δ",
+        rf"Whole records, for each line: ε = {_NUMBER} at δ",
+        r"whether it was used or not changes the probability p .* to at most (?P<factor>[\d,.]+)·p .*?"
+        rf"\(ε = {_NUMBER} at δ",
     ],
     "flagged": [
-        rf"flagged characters alone, for (?P<whose>each|any number of) lines?, ε = {_NUMBER} .*against {_VALUES}\.",
+        rf"Flagged values, for (?P<whose>each|any number of) lines?: ε = {_NUMBER} .*against {_VALUES}\.",
         rf"places of (?P<whose>one|any number of) lines? held {_VALUES}, .*?\(ε = {_NUMBER} ",
     ],
     "uncounted": [

@@ -210,7 +210,7 @@ def test_who_trains_on_redacted_text_hears_why_it_guarantees_nothing(
 ) -> None:
     actual = ledger(*events, checkpoint_history=checkpoint_history)
     said = " ".join(guarantee_sentences(actual, guarantees(actual)))
-    assert ("For the flagged characters alone: no guarantee" in said) is (why is not None)
+    assert ("Flagged values: no guarantee" in said) is (why is not None)
     assert f"no guarantee, because {why}" in said or why is None
 
 
@@ -223,7 +223,7 @@ def test_without_a_private_stage_there_is_no_increment() -> None:
 def test_a_first_time_user_reads_what_infinity_means() -> None:
     actual = ledger(step())
     said = " ".join(guarantee_sentences(actual, guarantees(actual)))
-    assert said.startswith("End to end: not protected (ε = ∞), because the starting model's past is unknown.")
+    assert said.startswith("Whole records: not protected (ε = ∞), because the starting model's past is unknown.")
     assert "Stages and releases with noise add at most ε = " in said
     assert "is not a guarantee for any record" in said
     assert advice(actual) == "If the model never saw private data: --checkpoint-history public."

@@ -93,9 +93,7 @@ def test_a_run_that_flags_otherwise_voids_what_the_one_before_hid(changed: str, 
     weighed = by_scope(ledger(first, plain(text, stage="again"), noisy(1.0, 10, **CHAINED[changed])))
     assert ("selective" in weighed) is (changed == "another tier")
     said = words(chained)
-    assert (
-        "For the flagged characters alone: no guarantee, because stages redacted and again do not flag the same" in said
-    )
+    assert "Flagged values: no guarantee, because stages redacted and again do not flag the same" in said
     assert f"ε = {chained.delta:g}" not in said
 
 
@@ -147,7 +145,7 @@ def test_without_noise_the_selective_scope_is_exact() -> None:
     assert "uncounted" not in actual
     assert actual["selective"].exact
     assert scope_epsilon(ledger(plain("bytes")), "selective", 50) == 0
-    assert "for any number of lines, ε = 0 and δ = 0" in words(ledger(plain("bytes")))
+    assert "for any number of lines: ε = 0 and δ = 0" in words(ledger(plain("bytes")))
 
 
 def test_the_scopes_figures_are_in_their_own_adjacency() -> None:

@@ -128,7 +128,7 @@ def public(*events: LedgerEvent, **fields: Any) -> PublicReport:
             "verdict": guarantee_sentences(actual, reported),
             "guarantees": guarantee_entries(reported),
             "epsilon": Epsilons(pld=2.001, rdp=2.4567, paper=3.1, without_amplification=math.inf),
-            "ten_records": 29.4,
+            "person": ({"records": 1, "epsilon": 2.001}, {"records": 10, "epsilon": 29.4}),
             "delta": actual.delta,
             "unit": actual.unit,
             "records": actual.records,

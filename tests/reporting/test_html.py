@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from atdp_cli.reporting.document import PrivateReport, PublicReport
 from atdp_cli.reporting.html import FORMS, render_html, render_value
+from atdp_cli.reporting.wording import MAY
 from tests.reporting.documents import RAW, RELEASE, audit, private, public
 
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:e[+-]?\d+)?")
@@ -169,8 +170,11 @@ def test_the_face_comes_first_then_the_audit_the_guarantees_and_the_annexes() ->
         report.weights["model.safetensors"],
         "Releasable for flagged values only",
         report.release.reason,
+        MAY["flagged-values-only"],
         "Audit: PASS",
         report.summary.audit,
+        "What is protected",
+        "What it costs",
         report.summary.protects,
         report.summary.leaves_open,
         "Guarantees,",

@@ -196,7 +196,7 @@ def test_noise_added_alone_never_makes_a_model_releasable(
     whole: object, selective: object, audits: tuple[AuditEntry, ...], unit: str
 ) -> None:
     entries = (entry("end_to_end", whole), entry("selective", selective), entry("increment", 0.1))
-    said = {"guarantees": entries, "audits": audits, "unit": unit, "records": 1000, "ten_records": None}
+    said = {"guarantees": entries, "audits": audits, "unit": unit, "records": 1000, "person": ()}
     made = release_verdict(public().model_copy(update=said))
     most = 3 if unit in ("line", "paragraph", "document") else WEAK
     holds = [isinstance(epsilon, float) and epsilon <= most for epsilon in (selective, whole)]

@@ -7,12 +7,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.privacy.guarantee import guarantees
-from atdp_cli.privacy.ledger import Ledger, ReadModel, SubsampledGaussian
+from atdp_cli.privacy.ledger import Ledger, LedgerEvent, ReadModel, SubsampledGaussian
 from atdp_cli.privacy.relation import hypothetical
-from atdp_cli.privacy.wording import factor, rounded_up
+from atdp_cli.privacy.wording import epsilon_delta, factor, rounded_up
 from atdp_cli.reporting.document import CardEntry, Summary
-from atdp_cli.reporting.wording import NO_AUDIT, audit_sentence, lay_summary, model_title
-from tests.reporting.documents import NOISY, RAW, REDACTED, audit, ledger, public
+from atdp_cli.reporting.entries import guarantee_entries
+from atdp_cli.reporting.from_ledger import fields_from_ledger
+from atdp_cli.reporting.wording import (
+    NAMES,
+    NO_AUDIT,
+    NUMBERS,
+    audit_sentence,
+    lay_summary,
+    model_title,
+    protected_kinds,
+)
+from tests.privacy.relations import plain
+from tests.reporting.documents import NOISY, RAW, REDACTED, RELEASE, audit, ledger, public
+
+DECOY = plain("pattern", stage="decoys")
 
 
 def said(actual: Ledger) -> Summary:
@@ -100,3 +113,43 @@ def test_a_model_is_called_by_its_name_or_by_what_it_was_made_from() -> None:
     card = CardEntry(base_model=("gpt2",))
     assert model_title(public(card=card)) == "gpt2, hardened by atdp"
     assert model_title(public(card=card, name="Helper 3")) == "Helper 3"
+
+
+@given(
+    st.lists(st.sampled_from([RAW, REDACTED, NOISY, DECOY, RELEASE]), unique=True),
+    st.sampled_from(["public", "unknown"]),
+    st.booleans(),
+)
+def test_a_kind_of_text_is_protected_where_a_guarantee_of_it_is_finite(
+    events: list[LedgerEvent], history: str, seeded: bool
+) -> None:
+    actual = ledger(*events, checkpoint_history=history, insecure_seed=seeded)
+    by_scope = {each.scope: each.epsilon or 0.0 for each in guarantees(actual)}
+    kinds = {
+        kind.name: kind for kind in protected_kinds(guarantee_entries(guarantees(actual)), "line", insecure_seed=seeded)
+    }
+    whole = math.isfinite(by_scope["end_to_end"]) and not seeded
+    flagged = math.isfinite(by_scope.get("selective", math.inf)) and not seeded
+    assert all(kind.protected for kind in kinds.values()) == whole
+    assert any(kind.protected for kind in kinds.values()) == (whole or flagged)
+    if flagged and not whole:
+        [selective] = (each for each in guarantees(actual) if each.scope == "selective")
+        assert epsilon_delta(selective.epsilon, selective.delta) in kinds[NAMES].says
+        assert kinds[NUMBERS].says.startswith("where flagged, ε = 0 and δ = 0") == (
+            "uncounted" in by_scope or by_scope["selective"] == 0
+        )
+
+
+@pytest.mark.parametrize("events", [(NOISY,), (REDACTED, NOISY), (DECOY, RELEASE), (DECOY,), (RAW,), ()])
+def test_the_more_records_a_person_has_the_larger_is_epsilon(events: tuple[LedgerEvent, ...]) -> None:
+    actual = ledger(*events)
+    by_scope = {each.scope: each for each in guarantees(actual)}
+    person = fields_from_ledger(actual, tuple(by_scope.values()), ())["person"]
+    quoted = by_scope["end_to_end"].epsilon
+    if quoted == math.inf and "selective" in by_scope:
+        quoted = by_scope["selective"].epsilon
+    assert bool(person) == (quoted is not None and 0 < quoted < math.inf)
+    if person:
+        assert person[0].epsilon == quoted
+        epsilons = [group.epsilon for group in person]
+        assert epsilons == sorted(set(epsilons))

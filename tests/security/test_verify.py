@@ -169,7 +169,7 @@ ATTACKS: dict[str, tuple[Callable[[Path], None], str]] = {
     "ε by PLD": (in_report(set_at("epsilon", "pld", value=0.5)), "epsilon.pld"),
     "ε of a step": (in_report(set_at("epsilon_over_steps", -1, "pld", value=0.5)), "epsilon_over_steps"),
     "an assumption": (in_report(set_at("guarantees", 0, "assumptions", value=[])), "assumptions"),
-    "the verdict": (in_report(set_at("verdict", 0, value="End to end, for each line: ε = 1.")), "verdict.0"),
+    "the verdict": (in_report(set_at("verdict", 0, value="Whole records, for each line: ε = 1.")), "verdict.0"),
     "what is protected": (in_report(set_at("summary", "protects", value="All of it.")), "summary.protects"),
     "the badge": (in_report(set_at("release", "verdict", value="releasable")), "release.verdict"),
     "the reason of the badge": (in_report(set_at("release", "reason", value="It is.")), "release.reason"),
