@@ -10,7 +10,7 @@ from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.corpus_file import OnError, display_name, read_lines, without_mark
 from atdp_cli.files.regexes import Expression, compiled
 
-_JSON = re.compile(r'\ufeff?\s*(?:\[\s*$|(?:\[\s*)?\{\s*(?:"|$))')
+_JSON = re.compile(r'\A\ufeff?\s*(?:\[\s*$|(?:\[\s*)?\{\s*(?:"|$))')
 
 EXAMPLE = "(?P<assistant>SYS|ACT): ?|(?P<user>USR): ?"
 

@@ -182,10 +182,10 @@ def with_endings(label: str, text: str) -> str:
 
 
 def _ended(match: re.Match[str]) -> str:
-    return match["number"] + _ending(int(match["number"]))
+    return match["number"] + _ending(int(match["number"][-2:]))
 
 
-_ENDING = re.compile(r"(?P<number>[0-9]+)(?:st|nd|rd|th)(?![a-z])")
+_ENDING = re.compile(r"(?<![0-9])(?P<number>[0-9]+)(?:st|nd|rd|th)(?![a-z])")
 
 
 def _ending(number: int) -> str:
