@@ -101,9 +101,11 @@ def main() -> None:
                 compute_dtype="bfloat16",
             )
             harden(request)
-            [audited] = audit_canary(AuditRequest(models=(output / "model",), manifest=manifest)).models
-            calls = right_calls(output / "model", given.conversations)
-            print(json.dumps({"recipe": recipe, "verdict": audited.verdict, "right calls": calls}), flush=True)
+            [audited] = audit_canary(AuditRequest(models=(output,), manifest=manifest)).models
+            calls = right_calls(output, given.conversations)
+            exposure = None if audited.combined is None else audited.combined.mean_exposure
+            row = {"verdict": audited.verdict, "exposure": exposure, "right calls": calls}
+            print(json.dumps({"recipe": recipe, **row}), flush=True)
 
 
 if __name__ == "__main__":
