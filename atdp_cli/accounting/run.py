@@ -24,9 +24,9 @@ from atdp_cli.privacy.compose import compose_ledgers
 from atdp_cli.privacy.guarantee import check_seen, guarantees
 from atdp_cli.privacy.ledger import MAX_RECORDS, Ledger, private_events
 from atdp_cli.privacy.relation import hypothetical
-from atdp_cli.privacy.scope import Guarantee, epsilon_by_records
+from atdp_cli.privacy.scope import Guarantee
 from atdp_cli.privacy.wording import advice, guarantee_sentences
-from atdp_cli.reporting.entries import GroupFigure, guarantee_entries
+from atdp_cli.reporting.entries import guarantee_entries, person_figures
 from atdp_cli.settings import require_at_least, require_at_most, require_delta
 from atdp_cli.training.objectives import Weighted
 from atdp_cli.training.plan import CorpusFacts, Plan
@@ -254,10 +254,7 @@ def _scope_entry(ledger: Ledger, guarantee: Guarantee) -> ScopeEntry:
         epsilon=zero
         if guarantee.exact
         else epsilons(private, ledger.delta, grid=ledger.grid, adjacency=guarantee.adjacency),
-        person=tuple(
-            GroupFigure(records=records, epsilon=epsilon)
-            for records, epsilon in epsilon_by_records(ledger, guarantee).items()
-        ),
+        person=person_figures(ledger, guarantee),
     )
 
 

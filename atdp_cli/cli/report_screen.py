@@ -76,7 +76,8 @@ def show_table(reports: Mapping[str, Report], console: Console) -> None:
 def _row(report: Report) -> tuple[str, ...]:
     public, audited = public_of(report), own_audit(public_of(report).audits)
     by_scope = {guarantee.scope: guarantee.epsilon for guarantee in public.guarantees}
-    after = next((entry for entry in getattr(report, "usefulness", ()) if entry.of == "after" and entry.values), None)
+    usefulness = report.usefulness if isinstance(report, PrivateReport) else ()
+    after = next((entry for entry in usefulness if entry.of == "after" and entry.values), None)
     return (
         "–" if report.release is None else VERDICTS[report.release.verdict],
         render_value(by_scope.get("selective", by_scope.get("declared", math.inf)), "epsilon"),

@@ -107,13 +107,6 @@ PERSON_RECORDS = (1, 2, 3, 5, 10, 30)
 """How many records of one person ε is given for."""
 
 
-def epsilon_by_records(ledger: Ledger, guarantee: Guarantee) -> dict[int, float | None]:
-    """`group_epsilon` of a guarantee with a finite ε for each number of `PERSON_RECORDS`."""
-    if guarantee.exact:
-        return dict.fromkeys(PERSON_RECORDS, guarantee.epsilon)
-    return {records: group_epsilon(ledger, guarantee.scope, records) for records in PERSON_RECORDS}
-
-
 def no_end_to_end(ledger: Ledger) -> str | None:
     """Why no finite ε holds end to end, as a clause; None where one does."""
     if plain := [event for event in ledger.events if isinstance(event, PlainTraining)]:

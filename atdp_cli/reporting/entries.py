@@ -5,7 +5,8 @@ from typing import Literal
 
 from atdp_cli.files.documents import Frozen, Number, copy_fields
 from atdp_cli.memorisation.results import ComparedRanks, MapVerdict
-from atdp_cli.privacy.scope import Guarantee
+from atdp_cli.privacy.ledger import Ledger
+from atdp_cli.privacy.scope import PERSON_RECORDS, Guarantee, group_epsilon
 from atdp_cli.reporting.audit_entry import ScoreName
 
 
@@ -156,6 +157,16 @@ class GuaranteeEntry(Frozen):
     accountant: str | None
     assumptions: tuple[str, ...]
     neighbours: NeighboursEntry | None = None
+
+
+def person_figures(ledger: Ledger, guarantee: Guarantee) -> tuple[GroupFigure, ...]:
+    """ε of a guarantee with a finite ε for several records of one person."""
+
+    def epsilon(records: int) -> float | None:
+        one = guarantee.exact or records == 1
+        return guarantee.epsilon if one else group_epsilon(ledger, guarantee.scope, records)
+
+    return tuple(GroupFigure(records=records, epsilon=epsilon(records)) for records in PERSON_RECORDS)
 
 
 def guarantee_entries(guarantees: Sequence[Guarantee]) -> tuple[GuaranteeEntry, ...]:

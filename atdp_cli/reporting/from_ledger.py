@@ -16,7 +16,7 @@ from atdp_cli.privacy.ledger import (
     private_events,
 )
 from atdp_cli.privacy.relation import Flags
-from atdp_cli.privacy.scope import Guarantee, epsilon_by_records
+from atdp_cli.privacy.scope import Guarantee
 from atdp_cli.privacy.wording import POISSON, guarantee_sentences
 from atdp_cli.reporting.document import (
     FLOATING_POINT,
@@ -24,7 +24,7 @@ from atdp_cli.reporting.document import (
     SamplingEntry,
     StageEntry,
 )
-from atdp_cli.reporting.entries import GroupFigure, guarantee_entries
+from atdp_cli.reporting.entries import GroupFigure, guarantee_entries, person_figures
 from atdp_cli.reporting.stage_facts import had_noise, had_noisy_steps
 from atdp_cli.reporting.wording import lay_summary
 
@@ -67,8 +67,7 @@ def _person(ledger: Ledger, guarantees: Sequence[Guarantee]) -> tuple[GroupFigur
     held = next((each for each in counted if each.epsilon is None or math.isfinite(each.epsilon)), None)
     if held is None or held.epsilon is None or held.exact:
         return ()
-    by_records = epsilon_by_records(ledger, held)
-    return tuple(GroupFigure(records=records, epsilon=epsilon) for records, epsilon in by_records.items())
+    return person_figures(ledger, held)
 
 
 def _passes(stage: StageEntry) -> float:
