@@ -81,14 +81,12 @@ def plan(request: HardenRequest, notify: Notify = ignore, caller: Caller = LIBRA
         RunError: The disk is too small.
     """
     planned = plan_request(settle(request, caller.ranks, caller.command, caller.command_without_paths))
-    settled = planned.request
-    if settled.ranks.first:
-        check_output(settled.output, force=settled.force, resume=settled.resume)
-    caller.planned(plan_summary(planned))
+    _check_and_show(planned, caller)
 
     from atdp_cli.hardening.preflight import check_room, load_and_measure, rehearse_output
 
     model, measured = load_and_measure(planned, notify, dry_run=True)
+    settled = planned.request
     check_room(settled, model, beside(settled.output, PARTIAL))
     with TemporaryDirectory(prefix="atdp-") as folder:
         rehearse_output(model.checkpoint, Path(folder), settled.model, merge=settled.merge_adapter)
@@ -99,16 +97,15 @@ def plan(request: HardenRequest, notify: Notify = ignore, caller: Caller = LIBRA
 def run_harden(request: HardenRequest, notify: Notify, caller: Caller) -> HardenSummary | None:
     """`harden` for a surrounding program. None in all processes but the first."""
     planned = plan_request(settle(request, caller.ranks, caller.command, caller.command_without_paths))
-    opened = open_run(planned)  # before torch is loaded
-
-    from atdp_cli.hardening.preflight import load_and_measure
-    from atdp_cli.hardening.train import harden_worker, run_plan
-
+    opened = open_run(planned, caller)
     if opened is None or isinstance(opened, HardenSummary):
         if opened is not None:
             notify(AlreadyFinished(output=opened.output))
         return opened
-    caller.planned(plan_summary(planned))
+
+    from atdp_cli.hardening.preflight import load_and_measure
+    from atdp_cli.hardening.train import harden_worker, run_plan
+
     model, measured = load_and_measure(planned, notify, dry_run=False)
     caller.measured(measured)
     if not caller.ranks.first:
@@ -117,8 +114,16 @@ def run_harden(request: HardenRequest, notify: Notify, caller: Caller) -> Harden
     return run_plan(planned, opened, model, notify, caller.stop_signal)
 
 
-def open_run(planned: Planned) -> Fingerprint | HardenSummary | None:
-    """The fingerprint of a run that can begin, since its folders are free. Loads no torch unless it resumes.
+def _check_and_show(planned: Planned, caller: Caller) -> None:
+    """Show the plan of a run whose folders are free, before its start is hashed and torch is loaded: they take long."""
+    request = planned.request
+    if request.ranks.first:
+        check_output(request.output, force=request.force, resume=request.resume)
+    caller.planned(plan_summary(planned))
+
+
+def open_run(planned: Planned, caller: Caller = LIBRARY) -> Fingerprint | HardenSummary | None:
+    """Show the plan of a run that can begin, and return its fingerprint. Loads no torch unless it resumes.
 
     Returns:
         Where the run to resume is over already, its result; None in its place in all processes but the first.
@@ -127,7 +132,10 @@ def open_run(planned: Planned) -> Fingerprint | HardenSummary | None:
         UsageError: Something is in the way, or another run is at work there.
         InputError: A file cannot be read.
     """
-    request, own = planned.request, fingerprint(planned)
+    request = planned.request
+    if not request.resume:
+        _check_and_show(planned, caller)
+    own = fingerprint(planned)
     if request.resume:
         from atdp_cli.training.parallel.collectives import all_reduce_any
 
@@ -137,6 +145,5 @@ def open_run(planned: Planned) -> Fingerprint | HardenSummary | None:
             if done is None:
                 return None
             return result_summary(request.output, read_private(beside(request.output, PRIVATE)), steps=done.steps)
-    if request.ranks.first:
-        check_output(request.output, force=request.force, resume=request.resume)
+        _check_and_show(planned, caller)
     return own
