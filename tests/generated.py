@@ -20,7 +20,7 @@ from atdp_cli.hardening.recipes import hypothetical_ledger
 from atdp_cli.memorisation.results import MemoryDocument
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.wording import other_values
-from atdp_cli.reporting.document import PrivateReport, PublicReport
+from atdp_cli.reporting.document import AuditReport, PrivateReport, PublicReport
 from atdp_cli.settings import declared, flags
 from atdp_cli.training.recipe import parse_recipe
 from tests.house import HEAD, table
@@ -35,6 +35,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {
     "privacy_report.schema.json": PublicReport,
     "private_report.schema.json": PrivateReport,
     "audit.schema.json": AuditDocument,
+    "audit_report.schema.json": AuditReport,
     "memory_map.schema.json": MemoryDocument,
 }
 RECIPE_TABLE = "| recipe | what it does | guarantee with `--checkpoint-history public` |\n|---|---|---|\n"

@@ -15,7 +15,7 @@ PROTOCOL = {"clipped_sum"}
 
 MOST_LINES, MOST_LINES_OF_A_FUNCTION = 400, 60
 
-MOST_CODE = 28_732
+MOST_CODE = 28_821
 """Lines of code of the package, without docstrings and comments. A commit that raises it says why, and what went."""
 
 FRAGMENTS = {"atdp_cli.training.chacha_kernel": "atdp_cli.training.chacha"}

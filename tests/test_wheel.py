@@ -84,7 +84,7 @@ COMMAND_LINES = (
     line("detect corpus.txt -o spans.jsonl"),
     line("harden model --data corpus.txt -o dp --recipe atdp --epochs 1"),
     line("account dp"),
-    line("report dp --html -o report.html"),
+    line("report dp --html report.html"),
 )
 """What reads templates, schemas, lists of words and the pipeline."""
 
@@ -122,7 +122,7 @@ WITHOUT_TORCH = {
     "review": "queue.jsonl",
     "redact": "corpus.txt -o redacted.txt",
     "account": "dp",
-    "report": "dp --html -o report.html",
+    "report": "dp --html report.html",
 }
 NEED_TORCH = {
     "harden": "model --data corpus.txt",

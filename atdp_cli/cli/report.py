@@ -1,7 +1,7 @@
 """`atdp report`: show, convert, compare or verify a run's report, or attach audits to it."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,14 +11,13 @@ from atdp_cli.cli.console import StandardOutput, stderr_console, stdout_console,
 from atdp_cli.cli.escape import escaped_json
 from atdp_cli.cli.harden_screen import show_usefulness
 from atdp_cli.cli.help import JsonOptions
-from atdp_cli.cli.report_screen import show_report, show_table, show_verification
+from atdp_cli.cli.report_screen import show_audit_report, show_report, show_table, show_verification
 from atdp_cli.detection.options import ReplacingOptions
 from atdp_cli.errors import UsageError
 from atdp_cli.files.atomic_write import atomic_write, check_apart, check_new
 from atdp_cli.files.corpus_file import STANDARD_OUTPUT
-from atdp_cli.reporting.card import render_card
-from atdp_cli.reporting.document import Report, public_of
-from atdp_cli.reporting.html import render_html
+from atdp_cli.reporting.document import AuditReport, public_of
+from atdp_cli.reporting.html import render_audits, render_html
 from atdp_cli.reporting.request import ReportRequest, report
 from atdp_cli.reporting.verify import verify
 from atdp_cli.reporting.write import as_json, read_report
@@ -27,29 +26,14 @@ from atdp_cli.settings import OUTPUT, Option, Options, named_paths
 DIFFERENT, UNCHECKED = 1, 4
 
 
-FORMS: dict[str, Callable[[Report], str]] = {
-    "html": render_html,
-    "json": as_json,
-    "markdown": lambda report: render_card(public_of(report)),
-}
-"""The forms of a report by their options."""
-
-
-class HtmlOptions(Options):
-    """The report as a page."""
-
-    html: Annotated[bool, Option(OUTPUT)] = False
-    """As one HTML file."""
-
-
 class ReportCommandOptions(Options):
-    """The form of the report, and the file to write."""
+    """The models and the form of the report."""
 
     others: Annotated[tuple[Path, ...], Option(argument=True, metavar="OUT...")] = ()
     """More such folders: a table of all."""
 
-    markdown: Annotated[bool, Option(OUTPUT)] = False
-    """As the model card."""
+    html: Annotated[Path | None, Option(OUTPUT, metavar="FILE", writes=True)] = None
+    """Write it as one HTML file; - for standard output."""
 
     eval_data: Annotated[Path | None, Option()] = None
     """Held-out corpus: compare any models on it instead, with fresh values. Do they say a value again that a record has
@@ -58,13 +42,9 @@ class ReportCommandOptions(Options):
     verify: Annotated[bool, Option()] = False
     """Compare OUT's reports with its ledger, its files and, with --audit, the audits. Write nothing."""
 
-    output: Annotated[Path | None, Option(OUTPUT, flags=("--output", "-o"), writes=True)] = None
-    """File to write, or - for standard output. Default: -."""
-
 
 def report_command(
     request: ReportRequest,
-    page: HtmlOptions,
     printing: JsonOptions,
     options: ReportCommandOptions,
     replacing: ReplacingOptions,
@@ -76,20 +56,35 @@ def report_command(
     """
     folder = request.folder
     if options.others or options.eval_data is not None:
-        changed = (request.name, request.audit, request.map, options.output)
-        if any(changed) or page.html or options.verify or options.markdown:
+        if any((request.name, request.audit, request.map, options.html, options.verify)):
             raise UsageError("Several models are compared in a table.", "Leave other options out, or give one folder.")
         _compare((folder, *options.others), options.eval_data, as_json=printing.as_json)
         return
-    output = None if options.output == STANDARD_OUTPUT else options.output
-    form = _form(dict(zip(FORMS, (page.html, printing.as_json, options.markdown), strict=True)))
+    if options.html is not None and printing.as_json:
+        raise UsageError("--html and --json exclude each other.", "Give one of them.")
+    page = None if options.html == STANDARD_OUTPUT else options.html
     check_apart(*named_paths(request, options))
-    _check(form, output, force=replacing.force)
+    if page is not None:
+        check_new(page, force=replacing.force)
     if options.verify:
-        shown = (form, request.map, request.name)
+        shown = (options.html, request.map, request.name, printing.as_json or None)
         _verify(folder, request.audit, showing=any(option is not None for option in shown))
         return
     read = report(request)
+    if not isinstance(read, AuditReport):
+        _say_what_was_put_in(request)
+    if printing.as_json:
+        sys.stdout.write(escaped_json(as_json(read)))
+    elif options.html is not None:
+        _write_page(render_audits(read) if isinstance(read, AuditReport) else render_html(read), page, replacing.force)
+    elif isinstance(read, AuditReport):
+        show_audit_report(read, stdout_console())
+    else:
+        show_report(read, stdout_console())
+
+
+def _say_what_was_put_in(request: ReportRequest) -> None:
+    folder = request.folder
     for given, says in (
         (request.name, f"The name is in the reports of {folder}."),
         (request.map, f"The maps are in the private report of {folder}."),
@@ -97,17 +92,14 @@ def report_command(
     ):
         if given is not None:
             stderr_console().print(says, soft_wrap=True)
-    if form is None:
-        show_report(read, stdout_console())
+
+
+def _write_page(html: str, page: Path | None, force: bool) -> None:
+    if page is None:
+        StandardOutput().write(html.encode())
         return
-    text = FORMS[form](read)
-    if output is not None:
-        with atomic_write(output, replace=replacing.force) as stream:
-            stream.write(text.encode())
-    elif form == "json":
-        sys.stdout.write(escaped_json(text))
-    else:
-        StandardOutput().write(text.encode())
+    with atomic_write(page, replace=force) as stream:
+        stream.write(html.encode())
 
 
 def _compare(folders: Sequence[Path], eval_data: Path | None, *, as_json: bool) -> None:
@@ -133,7 +125,7 @@ def _verify(folder: Path, audit: Path | None, *, showing: bool) -> None:
     if showing:
         raise UsageError(
             "--verify shows and changes no report.",
-            "Leave out --html, --json, --markdown, --map and --name.",
+            "Leave out --html, --json, --map and --name.",
         )
     differences = verify(folder, audit)
     # Audits can only be confirmed by their file.
@@ -141,19 +133,3 @@ def _verify(folder: Path, audit: Path | None, *, showing: bool) -> None:
     show_verification(folder, differences, stdout_console(), unchecked=unchecked)
     if differences or unchecked:
         raise typer.Exit(DIFFERENT if differences else UNCHECKED)
-
-
-def _check(form: str | None, output: Path | None, *, force: bool) -> None:
-    if output is None:
-        return
-    if form is None:
-        raise UsageError("-o goes with --html, --json or --markdown.", "Add one of them.")
-    check_new(output, force=force)
-
-
-def _form(given: dict[str, bool]) -> str | None:
-    """The one form that is asked for; None for the terminal."""
-    forms = [form for form, is_given in given.items() if is_given]
-    if len(forms) > 1:
-        raise UsageError(f"--{forms[0]} and --{forms[1]} exclude each other.", "Give one of them.")
-    return forms[0] if forms else None

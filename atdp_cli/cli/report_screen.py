@@ -13,14 +13,12 @@ from atdp_cli.cli.console import make_table
 from atdp_cli.cli.escape import escaped
 from atdp_cli.cli.harden_screen import show_measured
 from atdp_cli.privacy.wording import SCOPES
-from atdp_cli.reporting.audit_entry import AuditEntry, own_audit
-from atdp_cli.reporting.document import PrivateReport, PublicReport, ReleaseVerdict, Report, public_of
+from atdp_cli.reporting.audit_entry import MODEL_NAMES, AuditEntry, own_audit
+from atdp_cli.reporting.document import AuditReport, PrivateReport, PublicReport, ReleaseVerdict, Report, public_of
 from atdp_cli.reporting.html import VERDICTS, render_value
 from atdp_cli.reporting.stage_facts import stated_guarantees
 from atdp_cli.reporting.verify import UNVERIFIED, Mismatch
 from atdp_cli.reporting.wording import model_title
-
-MODELS = {"after": "this model", "before": "its start", "other": "another"}
 
 
 def show_report(report: Report, console: Console) -> None:
@@ -37,12 +35,21 @@ def show_report(report: Report, console: Console) -> None:
         console.print()
     _show_guarantees(public, console)
     _show_stages(public, console)
-    _show_audits(public, console)
+    _show_audits((*public.audits, *(report.audits if isinstance(report, PrivateReport) else ())), console)
     if isinstance(report, PrivateReport):
         _show_private(report, console)
     console.print("Not covered by ε:", style="bold")
     for line in public.not_covered:
         console.print(f"- {line}")
+
+
+def show_audit_report(report: AuditReport, console: Console) -> None:
+    """Print the report of a model of which nothing but its audits is known."""
+    console.print(f"{VERDICTS[report.release.verdict]}. {report.release.reason}", style="bold")
+    console.print()
+    console.print(report.audit)
+    console.print()
+    _show_audits(report.audits, console)
 
 
 def _show_face(public: PublicReport, release: ReleaseVerdict | None, console: Console) -> None:
@@ -147,30 +154,30 @@ def _sigmas(sigmas: Sequence[float], released: float | None) -> str:
     return "none" if released is None else f"{released:.4g} once"
 
 
-def _show_audits(public: PublicReport, console: Console) -> None:
-    if not public.audits:
+def _show_audits(audits: Sequence[AuditEntry], console: Console) -> None:
+    if not audits:
         return
     rows = [
         (
-            MODELS[audit.of],
+            MODEL_NAMES[audit.of],
             ", ".join(audit.artefact),
             audit.verdict,
             _within(audit.mean, audit.mean_interval),
             _within(audit.mean_ratio, audit.mean_ratio_interval),
         )
-        for audit in public.audits
+        for audit in audits
     ]
     columns = ("model", "SHA-256", "verdict", "by log p", "by the ratio")
     console.print(make_table(columns, rows, title="Mean exposure in bits; chance gives 1.44"))
-    for audit in public.audits:
+    for audit in audits:
         if (extraction := audit.extraction) is not None:
             console.print(
-                f"Extraction from {MODELS[audit.of]}: {extraction.greedy} of {_planted(audit)} canaries by greedy "
+                f"Extraction from {MODEL_NAMES[audit.of]}: {extraction.greedy} of {_planted(audit)} canaries by greedy "
                 f"decoding, {extraction.discoverable} that {extraction.samples:,} samples give with even odds."
             )
         if (relearning := audit.relearning) is not None:
             console.print(
-                f"Relearning, {MODELS[audit.of]} after {relearning.steps} steps on other text: "
+                f"Relearning, {MODEL_NAMES[audit.of]} after {relearning.steps} steps on other text: "
                 f"{render_value(relearning.mean, 'fixed')} bits, "
                 f"{render_value(relearning.mean_ratio, 'fixed')} by the ratio; {relearning.verdict}."
             )
@@ -187,7 +194,7 @@ def _within(value: float | None, interval: tuple[float, float] | None) -> str:
 def _show_private(report: PrivateReport, console: Console) -> None:
     show_measured(report, console)
     for memory in report.maps:
-        console.print(f"Private: memory map of {MODELS[memory.of]}: {' '.join(memory.sentences)}")
+        console.print(f"Private: memory map of {MODEL_NAMES[memory.of]}: {' '.join(memory.sentences)}")
     for stage in report.stages:
         if stage.unlisted_words:
             console.print(

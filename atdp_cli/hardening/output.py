@@ -97,9 +97,7 @@ def write_output(
     public = public_report(
         planned, trained, ledger, written, work.model, ended_early=ended_early(plan, limits, results)
     )
-    private = private_report(
-        trained, measured, given, public, request.detector, command=request.command, interruptions=work.session
-    )
+    private = private_report(trained, measured, given, public, request, interruptions=work.session)
     write_reports(work.model, work.root, public, private)
     with (work.root / SPANS_FILE).open("w", encoding="utf-8") as stream:
         stream.writelines(spans_line(flagged.record.id, flagged.spans) + "\n" for flagged in trained.data.flagged)

@@ -11,7 +11,7 @@ import torch
 
 from atdp_cli.corpus.spans import FlaggedRecord, merge
 from atdp_cli.detection.crosscheck.request import public_name
-from atdp_cli.detection.detector import Detector, missed_names
+from atdp_cli.detection.detector import missed_names
 from atdp_cli.detection.scan import pipeline_name
 from atdp_cli.detection.term_lists import read_terms
 from atdp_cli.files.documents import copy_fields
@@ -204,9 +204,8 @@ def private_report(
     after: Measured,
     given: Measured | None,
     public: PublicReport,
-    detector: Detector,
+    request: SettledRequest,
     *,
-    command: Sequence[str],
     interruptions: int,
 ) -> PrivateReport:
     """The whole report, for the owner of the records.
@@ -214,7 +213,6 @@ def private_report(
     Args:
         after: Of the model as it was loaded again.
         given: Of MODEL, where the run started from another; None where it did not.
-        command: The command line as it was given.
         interruptions: How often the run was interrupted.
     """
     data = trained.data
@@ -255,9 +253,10 @@ def private_report(
         ),
         flagged_spans=sum(len(flagged.spans) for flagged in data.trained),
         unread_records=sum(not any(windows) for windows in zip(*data.training.values(), strict=True)),
-        listed_terms=sum(len(read_terms(file)) for file in (*detector.allow, *detector.deny)),
+        listed_terms=sum(len(read_terms(file)) for file in (*request.detector.allow, *request.detector.deny)),
         interruptions=interruptions,
-        command=tuple(command),
+        given=None if request.asked is None else seal_of(request.asked),
+        command=request.command,
     )
     return with_public(private, public)
 

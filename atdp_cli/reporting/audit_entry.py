@@ -11,7 +11,16 @@ Interval = tuple[float, float]
 WEIGHT_SUFFIXES = (".safetensors", ".gguf")
 """The suffixes of files that hold weights, not settings or tokenizers."""
 
-ScoreName = Literal["after", "before", "other"]
+ScoreName = Literal["after", "before", "given", "other"]
+
+MODEL_NAMES: dict[ScoreName, str] = {
+    "after": "this model",
+    "before": "its start",
+    "given": "MODEL",
+    "other": "another model",
+}
+"""What people read: the report's model, the checkpoint that its run started from, MODEL where the run started from the
+reference, and any other."""
 
 
 class AuditedCanary(Frozen):
@@ -78,8 +87,7 @@ class AuditEntry(Frozen):
     """One model's audit.
 
     Attributes:
-        of: `after` for the model of the report, `before` for the checkpoint that the run started from, `other` for
-            one that its owner attached.
+        of: One of `MODEL_NAMES`.
         weights: SHA-256 of each weight file that was audited.
         verdict: As the audit concluded; a pass without calibration is inconclusive here, since no test made it.
         notices: What else the audit said.

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from atdp_cli.files.documents import open_regular
 from atdp_cli.privacy.wording import SCOPES
 from atdp_cli.reporting import stage_facts
+from atdp_cli.reporting.audit_entry import MODEL_NAMES
 from atdp_cli.reporting.document import CardEntry, Loader, PublicReport
 from atdp_cli.reporting.html import VERDICTS, environment, render_value
 from atdp_cli.reporting.wording import model_title
@@ -161,6 +162,7 @@ def render_card(report: PublicReport) -> str:
             finite=finite,
             scopes=SCOPES,
             shown=render_value,
+            names=MODEL_NAMES,
             stage_facts=stage_facts,
         )
     )

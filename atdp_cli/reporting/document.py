@@ -232,7 +232,7 @@ class PublicReport(Frozen):
             trace.
         command: The options of the run; paths and free text are left out.
         sentence: The same for every model, and made up.
-        audits: Of the model as written, of the starting checkpoint, and of others that its owner attached.
+        audits: Of the model as written and of the starting checkpoint; of others where their owner published them.
         annex: The questions of NIST SP 800-226 in its order; empty in a report that is being made.
     """
 
@@ -335,6 +335,8 @@ class PrivateReport(Frozen):
         interruptions: How often the run was interrupted and resumed.
         listed_terms: Terms of --allow and --deny, as they are at the end of the run.
         maps: What memory maps found, this model's first.
+        given: SHA-256 of MODEL's files, where the run started from the reference.
+        audits: Of other models that were audited with this one, and are not in the public part.
         command: The whole command line.
         seconds: Of the whole run; they depend on the text, so they are not public.
     """
@@ -350,6 +352,7 @@ class PrivateReport(Frozen):
     sensitive_share: float
     stages: tuple[StagePrivate, ...]
     planted_canaries: tuple[int, ...] | None
+    given: dict[str, str] | None = None
     flagged_spans: int
     flagged_share: float
     missed_names: str | None = None
@@ -358,7 +361,24 @@ class PrivateReport(Frozen):
     hardware: HardwareEntry
     interruptions: int = 0
     maps: tuple[MemoryEntry, ...] = ()
+    audits: tuple[AuditEntry, ...] = ()
     command: tuple[str, ...] = ()
+
+
+class AuditReport(Frozen):
+    """The report of a model that `harden` did not write: its audits, and no guarantee.
+
+    Attributes:
+        audit: What the audit found, as `Summary.audit`.
+        weights: SHA-256 of each of its files.
+    """
+
+    schema_version: Literal[1] = 1
+    kind: Literal["atdp-audit-report"] = "atdp-audit-report"
+    release: ReleaseVerdict
+    audit: str
+    weights: dict[str, str]
+    audits: tuple[AuditEntry, ...]
 
 
 Report = PublicReport | PrivateReport

@@ -19,11 +19,13 @@ class Mark:
     Attributes:
         interval: Its lowest and highest plausible value.
         hollow: Drawn as a circle, not as a disc.
+        limit: An upper limit, drawn as a tick with its value.
     """
 
     value: float
     interval: tuple[float, float] | None = None
     hollow: bool = False
+    limit: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +104,8 @@ def _panel(panel: DotPanel) -> str:
 def _axis(panel: DotPanel) -> tuple[tuple[float, ...], Callable[[float], float]]:
     """Where the ticks are, and where a value is drawn."""
     marks = [mark for _, row in panel.rows for mark in row]
-    values = [value for mark in marks for value in (mark.value, *(mark.interval or ())) if math.isfinite(value)]
+    figures = [figure for mark in marks for figure in (mark.value, *(mark.interval or ()), mark.limit)]
+    values = [figure for figure in figures if figure is not None and math.isfinite(figure)]
     values += panel.band or ()
     values += () if panel.high is None else (panel.high,)
     values += [value for value, _ in panel.lines] or [1.0][: not values]
@@ -122,6 +125,12 @@ def _mark(mark: Mark, y: float, across: Callable[[float], float], *, end: float)
         if mark.interval is None
         else [drawn_line(*(across(mark.interval[0]), y), *(across(mark.interval[1]), y), "#222")]
     )
+    if mark.limit is not None:
+        x = across(mark.limit)
+        line += [
+            drawn_line(x, y - 6, x, y + 6, "#222"),
+            drawn_text(x + 6, y + 4, f"≤ {mark.limit:.2f}", anchor="start"),
+        ]
     return [*line, _disc(across(mark.value), y, hollow=mark.hollow)]
 
 

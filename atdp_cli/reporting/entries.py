@@ -7,7 +7,7 @@ from atdp_cli.files.documents import Frozen, Number, copy_fields
 from atdp_cli.memorisation.results import ComparedRanks, MapVerdict
 from atdp_cli.privacy.ledger import Ledger
 from atdp_cli.privacy.scope import PERSON_RECORDS, Guarantee, group_epsilon
-from atdp_cli.reporting.audit_entry import ScoreName
+from atdp_cli.reporting.audit_entry import MODEL_NAMES, ScoreName
 
 
 class PerplexityEntry(Frozen):
@@ -28,16 +28,12 @@ class BeforeAfter(Frozen):
 LEAST_VALUES = 20
 """The fewest repeated values by which models are compared. Of ten, a model that gets 90 % says 7 to 10 right."""
 
-MEASURED = {"after": "this model", "before": "its start", "given": "MODEL"}
-"""What the models of `UsefulnessEntry` are called."""
-
 
 class UsefulnessEntry(Frozen):
     """What a model can do on held-out records with fresh values, in which equal values are equal.
 
     Attributes:
-        of: The model: as written (`after`), as the run started from (`before`), MODEL, where the run started from the
-            reference (`given`), or its folder.
+        of: One of `MODEL_NAMES`, or the model's folder.
         values, whole: Later mentions of a value in a record, and those that greedy decoding would say after the text
             before them.
         tokens, right: Their tokens, and those that are the likeliest.
@@ -54,8 +50,8 @@ class UsefulnessEntry(Frozen):
 
     @property
     def model(self) -> str:
-        """What people read: the model's name among `MEASURED`, else its folder."""
-        return MEASURED.get(self.of, self.of)
+        """What people read."""
+        return {str(of): name for of, name in MODEL_NAMES.items()}.get(self.of, self.of)
 
     @property
     def within(self) -> tuple[float, float] | None:
@@ -79,7 +75,7 @@ class MemoryEntry(Frozen):
     """The findings of a memory map, without its places.
 
     Attributes:
-        of: `after` for the model of the report, `before` for the checkpoint that the run started from, `other` else.
+        of: One of `MODEL_NAMES`.
         weights: SHA-256 of each file of the model that was mapped.
         sentences: How much is memorised, and how sure that is.
         memorised: Of the `tested` groups of records, against `held_out` ones.

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
+from dataclasses import replace
 
-from atdp_cli.reporting.audit_entry import AuditEntry, Interval, ScoreName, severity
+from atdp_cli.reporting.audit_entry import MODEL_NAMES, AuditEntry, ScoreName, severity
 from atdp_cli.reporting.charts import Curve, Panel, chart
 from atdp_cli.reporting.document import PrivateReport, PublicReport
 from atdp_cli.reporting.dotplot import DotPanel as Dots
@@ -85,55 +85,68 @@ def _epsilon_at_the_end(report: PublicReport) -> str | None:
     return dot_plot("Epsilon by accountant", description, [panel], legend=("", ""))
 
 
-def mean_exposure_figure(report: PublicReport) -> str | None:
-    """The mean exposure before and after, with intervals, against chance; None without an audit of the model."""
-    by_model = _audited(report)
+def mean_exposure_figure(audits: Sequence[AuditEntry]) -> str | None:
+    """The mean exposures of MODEL, the start and the result, with intervals; None without an audit of the result.
+
+    A tick is the upper limit for secrets like the canaries, of both scores the larger.
+    """
+    by_model = _worst(audits)
     if "after" not in by_model:
         return None
-    rows = [
-        (label, marks)
-        for label, field in (("log p", "mean"), ("ratio", "mean_ratio"))
-        if (marks := _marks(by_model, attrgetter(field), attrgetter(f"{field}_interval")))
-    ]
+    drawn = [(MODEL_NAMES[of], by_model[of]) for of in ("given", "before", "after") if of in by_model]
+    rows = [(name, marks) for name, audit in drawn if (marks := _means(audit))]
     if not rows:
         return None
     panel = Dots(
         title="Mean exposure of the canaries",
-        x_label="bits, with 95 % intervals",
+        x_label="bits, 95 % intervals, upper limits",
         rows=rows,
         lines=[(CHANCE, "chance")],
         width=NARROW,
         high=MOST_BITS,
     )
     description = "The mean exposure of the planted canaries by both scores; what nobody remembers lies at chance."
-    return dot_plot("Mean exposure", description, [panel], legend=_legend(by_model))
+    ratio = "by the ratio" if any(mark.hollow for _, marks in rows for mark in marks) else ""
+    return dot_plot("Mean exposure", description, [panel], legend=("by log p", ratio))
+
+
+def _means(audit: AuditEntry) -> list[Mark]:
+    """An audit's mean exposures by both scores, the larger of their upper limits beside the second."""
+    limits = [limit for limit in (audit.mean_limit, audit.mean_limit_ratio) if limit is not None]
+    marks = [
+        Mark(value=mean, interval=interval, hollow=hollow)
+        for mean, interval, hollow in (
+            (audit.mean, audit.mean_interval, False),
+            (audit.mean_ratio, audit.mean_ratio_interval, True),
+        )
+        if mean is not None
+    ]
+    return [*marks[:-1], *(replace(mark, limit=max(limits, default=None)) for mark in marks[-1:])]
 
 
 def _marks(
     by_model: Mapping[ScoreName, AuditEntry],
     figure: Callable[[AuditEntry], float | None],
-    interval: Callable[[AuditEntry], Interval | None] = lambda _: None,
 ) -> list[Mark]:
     """A figure of each audited model that has it."""
-    audits = [(by_model[of], hollow) for of, hollow in MODELS if of in by_model]
-    found = [(figure(audit), interval(audit), hollow) for audit, hollow in audits]
-    return [Mark(value=value, interval=within, hollow=hollow) for value, within, hollow in found if value is not None]
+    values = [(figure(by_model[of]), hollow) for of, hollow in MODELS if of in by_model]
+    return [Mark(value=value, hollow=hollow) for value, hollow in values if value is not None]
 
 
-def _audited(report: PublicReport) -> dict[ScoreName, AuditEntry]:
-    worst_last = sorted(report.audits, key=severity, reverse=True)
-    return {audit.of: audit for audit in worst_last if audit.of != "other"}
+def _worst(audits: Sequence[AuditEntry]) -> dict[ScoreName, AuditEntry]:
+    """The audit that counts of each model."""
+    return {audit.of: audit for audit in sorted(audits, key=severity, reverse=True)}
 
 
 def _legend(by_model: Mapping[ScoreName, AuditEntry]) -> tuple[str, str]:
     """The legend of the audited models."""
-    after, before = (of if of in by_model else "" for of, _ in MODELS)
+    after, before = (MODEL_NAMES[of] if of in by_model else "" for of, _ in MODELS)
     return after, before
 
 
-def exposure_figures(report: PublicReport) -> tuple[str, ...]:
-    """Each canary's exposure by both scores, before as a circle and after as a disc."""
-    by_model = _audited(report)
+def exposure_figures(audits: Sequence[AuditEntry]) -> tuple[str, ...]:
+    """Each canary's exposure by both scores, of the start as a circle and of the result as a disc."""
+    by_model = _worst(audits)
     drawn = by_model.get("after") or by_model.get("before")
     if drawn is None or not any(canary.planted for canary in drawn.canaries):
         return ()

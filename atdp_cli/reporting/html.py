@@ -11,8 +11,8 @@ from markupsafe import Markup, escape
 
 from atdp_cli.privacy.wording import SCOPES, rounded_up
 from atdp_cli.reporting import figures, stage_facts
-from atdp_cli.reporting.audit_entry import own_audit
-from atdp_cli.reporting.document import PrivateReport, PublicReport
+from atdp_cli.reporting.audit_entry import MODEL_NAMES, own_audit
+from atdp_cli.reporting.document import AuditReport, PrivateReport, PublicReport
 from atdp_cli.reporting.wording import MAY, model_title, protected_kinds
 
 VERDICTS = {
@@ -37,12 +37,15 @@ def render_html(report: PublicReport | PrivateReport) -> str:
     """The report as HTML; the whole one where it is given the whole."""
     private = report if isinstance(report, PrivateReport) else None
     public = report.public if isinstance(report, PrivateReport) else report
+    at = "" if private is None else "public."
+    audits = [(f"{at}audits.{place}", audit) for place, audit in enumerate(public.audits)]
+    audits += [(f"audits.{place}", audit) for place, audit in enumerate(() if private is None else private.audits)]
     charts = {
         "noise": figures.noise_figure(public),
         "epsilon": figures.epsilon_figure(public),
         "person": figures.person_figure(public),
-        "means": figures.mean_exposure_figure(public),
-        "exposures": figures.exposure_figures(public),
+        "means": figures.mean_exposure_figure([audit for _, audit in audits]),
+        "exposures": figures.exposure_figures(public.audits),
         "perplexity": None if private is None else figures.perplexity_figure(private),
         "usefulness": None if private is None else figures.usefulness_figure(private),
         "norms": None if private is None else figures.norms_figure(private),
@@ -55,8 +58,10 @@ def render_html(report: PublicReport | PrivateReport) -> str:
             private=private,
             release=public.release if private is None else private.release,
             figure=figure_of(report.model_dump(mode="json")),
-            at="" if private is None else "public.",
+            at=at,
             charts=charts,
+            audits=audits,
+            names=MODEL_NAMES,
             title=model_title(public),
             weights=[each for each in public.weights.items() if each[0].endswith(".safetensors")],
             audited=own_audit(public.audits),
@@ -66,6 +71,29 @@ def render_html(report: PublicReport | PrivateReport) -> str:
             stage_facts=stage_facts,
             scopes=SCOPES,
             most_bits=max((_bits(token.before, token.after) for token in public.sentence), default=1.0) or 1.0,
+        )
+    )
+
+
+def render_audits(report: AuditReport) -> str:
+    """The report of a model of which nothing but its audits is known, as HTML."""
+    own = own_audit(report.audits)
+    return visible(
+        environment()
+        .get_template("audit_report.html.j2")
+        .render(
+            report=report,
+            release=report.release,
+            audited=own,
+            audits=[(f"audits.{place}", audit) for place, audit in enumerate(report.audits)],
+            figure=figure_of(report.model_dump(mode="json")),
+            charts={
+                "means": figures.mean_exposure_figure(report.audits),
+                "exposures": figures.exposure_figures(report.audits),
+            },
+            names=MODEL_NAMES,
+            verdicts=VERDICTS,
+            may=MAY,
         )
     )
 

@@ -1,20 +1,22 @@
 """The request of `report`, and the report that answers it."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator
 
-from atdp_cli.reporting.document import Report
+from atdp_cli.errors import UsageError
+from atdp_cli.files.checkpoint_names import CONFIG
+from atdp_cli.reporting.document import REPORT_FILE, AuditReport, Report
 from atdp_cli.reporting.write import (
+    attach_audits,
     attach_maps,
+    audit_report,
     checked_name,
     read_audits,
     read_maps,
     read_report,
     rewrite_reports,
-    with_audits,
 )
 from atdp_cli.settings import Option, Options
 
@@ -35,27 +37,37 @@ class ReportRequest(Options):
     """The model's name in OUT's reports, which are written again. It is published with them."""
 
     audit: Annotated[Path | None, Option(metavar="FILE")] = None
-    """Put the JSON of audit-canary into OUT's reports, and write all of them again."""
+    """Put the JSON of audit-canary into OUT's reports, and write all of them again. Audits of other models than OUT and
+    its start go into the private report. Of a model that harden did not write, show a report of its audits alone."""
+
+    publish_audits: Annotated[bool, Option()] = False
+    """With --audit: put the audits of other models into the public report as well."""
 
     map: Annotated[Path | None, Option(metavar="FILE")] = None
     """Put the JSON of audit-corpus into the report of OUT.private, and write it again."""
 
 
-def report(request: ReportRequest) -> Report:
+def report(request: ReportRequest) -> Report | AuditReport:
     """A run's privacy report, from its JSON alone; what the request adds is put into the report's files first.
 
     Returns:
-        The public report of OUT, or the whole one of OUT.private.
+        The public report of OUT, or the whole one of OUT.private; for a model that `harden` did not write its audits.
 
     Raises:
         InputError: A report, the audits or the maps cannot be read, or none of them is of this model.
         RunError: A file cannot be written.
     """
     folder = request.folder
+    if request.publish_audits and request.audit is None:
+        raise UsageError("--publish-audits goes with --audit.", "Add --audit FILE.")
+    if request.audit is not None and not (folder / REPORT_FILE).exists() and (folder / CONFIG).exists():
+        if request.name is not None or request.map is not None:
+            raise UsageError(f"{folder} has no report, so nothing can be put into one.", "Leave out --name and --map.")
+        return audit_report(folder, read_audits(request.audit))
     if request.name is not None:
         rewrite_reports(folder, lambda report: report.model_copy(update={"name": request.name}))
     if request.map is not None:
         attach_maps(folder, read_maps(request.map))
     if request.audit is None:
         return read_report(folder)
-    return rewrite_reports(folder, partial(with_audits, audits=read_audits(request.audit)))
+    return attach_audits(folder, read_audits(request.audit), publish=request.publish_audits)

@@ -25,7 +25,7 @@ from atdp_cli.reporting.document import (
 from atdp_cli.reporting.from_ledger import fields_from_ledger, repeated_steps, stage_differences, stated_flags
 from atdp_cli.reporting.html import render_html
 from atdp_cli.reporting.wording import audit_sentence
-from atdp_cli.reporting.write import CARD_FILE, as_json, read_audits, read_report, with_audits
+from atdp_cli.reporting.write import CARD_FILE, PUBLISHED, as_json, read_audits, read_report, with_audits
 
 UNVERIFIED = (
     "name",
@@ -137,7 +137,8 @@ def _audit_differences(public: PublicReport, audits: Path | None) -> Iterator[Mi
     if audits is not None:
         made = read_audits(audits)
         try:
-            entries = with_audits(public, made).audits
+            publish = any(audit.of not in PUBLISHED for audit in public.audits)
+            entries = with_audits(public, made, publish=publish).audits
         except InputError as error:
             yield _stated("audits", error.problem.rstrip("."))
         else:

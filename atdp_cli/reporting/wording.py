@@ -21,6 +21,8 @@ LEAST_FLAGGED = 0.001
 """The share of flagged characters below which hardly anything is protected: one name or number of ten letters in ten
 thousand characters, about five pages. Of text about people, chats and letters, a hundred times as much is flagged."""
 
+AUDIT_FAILED = "The audit of this model failed, and no ε makes up for that."
+
 NO_AUDIT = "No audit is attached to this report: whether the model remembers anything was not measured."
 
 
@@ -61,7 +63,7 @@ def _several(audits: Sequence[AuditEntry]) -> str:
 
 def _attached(audits: Sequence[AuditEntry]) -> str:
     """The verdicts on other models, such as quantised versions of this one."""
-    others = [str(audit.verdict) for audit in audits if audit.of == "other"]
+    others = [str(audit.verdict) for audit in audits if audit.of not in ("after", "before")]
     if not others:
         return ""
     fared = ", ".join(f"{verdict} {others.count(verdict)}" for verdict in ("PASS", "FAIL", "INCONCLUSIVE"))
@@ -156,7 +158,7 @@ def release_verdict(report: PublicReport) -> ReleaseVerdict:
     if report.insecure_seed:
         return _no(f"{SEEDED_NOISE.capitalize()}, so no ε holds.")
     if audit is not None and audit.verdict == "FAIL":
-        return _no("The audit of this model failed, and no ε makes up for that.")
+        return _no(AUDIT_FAILED)
     if whole.epsilon is None:
         return _audited_verdict("end_to_end", NOTHING_READ, audit)
     most = most_epsilon(report.unit)
@@ -167,6 +169,14 @@ def release_verdict(report: PublicReport) -> ReleaseVerdict:
         )
         return _no(f"No finite ε holds, neither for whole records nor for flagged values{failing}.")
     return _of_finite(held, report, audit)
+
+
+def audit_verdict(audits: Sequence[AuditEntry]) -> ReleaseVerdict:
+    """The verdict on a model of which nothing but audits is known: no pass makes up for a missing guarantee."""
+    audit = own_audit(audits)
+    if audit is not None and audit.verdict == "FAIL":
+        return _no(AUDIT_FAILED)
+    return _no(f"This report knows no ε of the model, and {_audited(audit)}, which does not make up for that.")
 
 
 def _of_finite(held: GuaranteeEntry, report: PublicReport, audit: AuditEntry | None) -> ReleaseVerdict:

@@ -24,6 +24,7 @@ from atdp_cli.files.atomic_write import atomic_write
 from atdp_cli.files.documents import copy_fields, read_document
 from atdp_cli.files.private import PRIVATE, beside
 from atdp_cli.memorisation.results import MemoryDocument, MemoryMap
+from atdp_cli.model.hashes import seal_of
 from atdp_cli.reporting.annex import with_public, with_verdict
 from atdp_cli.reporting.audit_entry import (
     AuditedCanary,
@@ -38,10 +39,10 @@ from atdp_cli.reporting.audit_entry import (
 )
 from atdp_cli.reporting.card import render_card
 from atdp_cli.reporting.ci.checks import memory_sentences
-from atdp_cli.reporting.document import HTML_FILE, REPORT_FILE, PrivateReport, PublicReport, Report
+from atdp_cli.reporting.document import HTML_FILE, REPORT_FILE, AuditReport, PrivateReport, PublicReport, Report
 from atdp_cli.reporting.entries import MemoryEntry
 from atdp_cli.reporting.html import render_html
-from atdp_cli.reporting.wording import audit_sentence
+from atdp_cli.reporting.wording import audit_sentence, audit_verdict
 
 CARD_FILE = "README.md"
 
@@ -115,8 +116,12 @@ def checked_name(name: str) -> str:
     return name.strip()
 
 
-def rewrite_reports(folder: Path, change: Callable[[PublicReport], PublicReport]) -> PublicReport:
-    """Change the public report of a model's folder, and write it and the private one again in all forms.
+def rewrite_reports(
+    folder: Path,
+    change: Callable[[PublicReport], PublicReport],
+    change_private: Callable[[PrivateReport], PrivateReport] = lambda private: private,
+) -> PublicReport:
+    """Change the reports of a model's folder, and write both again in all forms.
 
     Raises:
         InputError: A report cannot be read.
@@ -128,7 +133,7 @@ def rewrite_reports(folder: Path, change: Callable[[PublicReport], PublicReport]
     public = change(report)
     private_folder = beside(folder, PRIVATE)
     known = (private_folder / REPORT_FILE).exists()
-    whole = with_public(read_private(private_folder), public) if known else None
+    whole = with_public(change_private(read_private(private_folder)), public) if known else None
     write_reports(folder, private_folder, public, whole)
     return public
 
@@ -146,7 +151,8 @@ def attach_maps(folder: Path, maps: Sequence[MemoryMap]) -> None:
     private_folder = beside(folder, PRIVATE)
     private = read_private(private_folder)
     entries = sorted(
-        (_memory(memory_map, private.public) for memory_map in maps), key=lambda entry: _ORDER.index(entry.of)
+        (_memory(memory_map, _models(private.public, private)) for memory_map in maps),
+        key=lambda entry: _ORDER.index(entry.of),
     )
     if not entries or entries[0].of != "after":
         raise InputError("None of these maps is of the weights that the report is about.", "Map that folder too.")
@@ -173,18 +179,81 @@ _ORDER = get_args(ScoreName)
 HOW = "Write it by atdp audit-canary MODEL --manifest canaries.json --json > audit.json."
 
 
-def with_audits(report: PublicReport, audits: Sequence[Audit]) -> PublicReport:
+Models = Mapping[ScoreName, Mapping[str, str]]
+"""The models of a report: SHA-256 of each of their files."""
+
+
+def _models(report: PublicReport, private: PrivateReport | None = None) -> Models:
+    known: dict[ScoreName, Mapping[str, str]] = {"after": report.weights, "before": report.start}
+    return known if private is None else {**known, "given": private.given or {}}
+
+
+def attach_audits(folder: Path, audits: Sequence[Audit], *, publish: bool) -> PublicReport:
+    """Put audits into the reports of a model's folder, in place of those that they had.
+
+    Those of other models than the result and its start go into the private report alone.
+
+    Args:
+        publish: Put those of other models into the public report as well.
+
+    Raises:
+        InputError: A report cannot be read, or none of the audits is of this model.
+        RunError: A file cannot be written.
+    """
+    return rewrite_reports(
+        folder,
+        lambda public: with_audits(public, audits, publish=publish),
+        lambda private: private.model_copy(update={"audits": () if publish else _unpublished(private, audits)}),
+    )
+
+
+def _unpublished(private: PrivateReport, audits: Sequence[Audit]) -> tuple[AuditEntry, ...]:
+    """The entries of other models."""
+    entries = audit_entries(audits, _models(private.public, private))
+    return tuple(entry for entry in entries if entry.of not in PUBLISHED)
+
+
+PUBLISHED: tuple[ScoreName, ...] = ("after", "before")
+"""The models whose audits are in the public report in any case; it is about how one became the other."""
+
+
+def with_audits(report: PublicReport, audits: Sequence[Audit], *, publish: bool = False) -> PublicReport:
     """The report with audits in place of those that it had: its own model's first, then the start's, then others'.
+
+    Args:
+        publish: Whether those of other models are in it.
 
     Raises:
         InputError: None of them is of the report's model.
     """
-    made = (_entry(audit, report) for audit in audits)
+    made = audit_entries(audits, _models(report))
+    entries = tuple(entry for entry in made if publish or entry.of in PUBLISHED)
+    summary = report.summary.model_copy(update={"audit": audit_sentence(entries)})
+    return with_verdict(report.model_copy(update={"audits": entries, "summary": summary}))
+
+
+def audit_report(folder: Path, audits: Sequence[Audit]) -> AuditReport:
+    """The report of a model of anyone's, by its audits alone.
+
+    Raises:
+        InputError: None of them is of the files in `folder`.
+    """
+    weights = seal_of(folder)
+    entries = audit_entries(audits, {"after": weights})
+    return AuditReport(release=audit_verdict(entries), audit=audit_sentence(entries), weights=weights, audits=entries)
+
+
+def audit_entries(audits: Sequence[Audit], models: Models) -> tuple[AuditEntry, ...]:
+    """Audits as reports hold them, in the order of `MODEL_NAMES`, the worst of each model first.
+
+    Raises:
+        InputError: None of them is of the model `after`.
+    """
+    made = (_entry(audit, models) for audit in audits)
     entries = sorted(made, key=lambda entry: (_ORDER.index(entry.of), severity(entry)))
     if not entries or entries[0].of != "after":
         raise InputError("None of these audits is of the weights that the report is about.", "Audit that folder too.")
-    summary = report.summary.model_copy(update={"audit": audit_sentence(entries)})
-    return with_verdict(report.model_copy(update={"audits": tuple(entries), "summary": summary}))
+    return tuple(entries)
 
 
 def read_audits(path: Path) -> tuple[Audit, ...]:
@@ -203,7 +272,7 @@ def read_audits(path: Path) -> tuple[Audit, ...]:
 UNTESTED = "The audit is uncalibrated: nobody drew its canaries at random, so no test made its pass."
 
 
-def _entry(audit: Audit, report: PublicReport) -> AuditEntry:
+def _entry(audit: Audit, models: Models) -> AuditEntry:
     combined, planted = audit.combined, [canary for canary in audit.canaries if canary.planted]
     # The base model's ratio to itself is the same for all candidates, and says nothing.
     by_ratio = audit.tested_against_base and not all(map(_tied, planted))
@@ -212,7 +281,7 @@ def _entry(audit: Audit, report: PublicReport) -> AuditEntry:
         AuditEntry,
         audit,
         combined,
-        of=_of(audit.weights, report),
+        of=_of(audit.weights, models),
         verdict=Verdict.INCONCLUSIVE if untested else audit.verdict,
         reasons=(UNTESTED, *audit.reasons) if untested else audit.reasons,
         threshold=log2(len(planted) / combined.level) if planted else None,
@@ -241,16 +310,16 @@ def _entry(audit: Audit, report: PublicReport) -> AuditEntry:
     )
 
 
-def _of(audited: Mapping[str, str], report: PublicReport) -> ScoreName:
-    """The report's model that was audited."""
-    return "after" if audited == report.weights else "before" if audited == report.start else "other"
+def _of(audited: Mapping[str, str], models: Models) -> ScoreName:
+    """Which of the report's models was audited."""
+    return next((name for name, weights in models.items() if weights and weights == audited), "other")
 
 
-def _memory(memory_map: MemoryMap, report: PublicReport) -> MemoryEntry:
+def _memory(memory_map: MemoryMap, models: Models) -> MemoryEntry:
     return copy_fields(
         MemoryEntry,
         memory_map,
-        of=_of(memory_map.weights, report),
+        of=_of(memory_map.weights, models),
         sentences=tuple(memory_sentences(memory_map)),
         texts=len({place.value for place in memory_map.places}),
         labels=tuple(Counter(place.label for place in memory_map.places).most_common()),

@@ -56,7 +56,7 @@ WRONG = (
     "audit-canary model --canary 49 --baseline none.json",
     "audit-canary model --canary 49 --junit spans.jsonl",
     "report model",
-    "report there --html -o none/report.html",
+    "report there --html none/report.html",
 )
 
 

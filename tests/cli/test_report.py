@@ -70,11 +70,8 @@ def test_harden_writes_all_renderings(atdp: Atdp, out: Path) -> None:
                 if isinstance(meant, int | float)
                 else reported == ("–" if meant is None else "∞")
             )
-        for option, file in (("--html", "privacy_report.html"), ("--json", "privacy_report.json")):
-            assert atdp("report", folder, option).out == (folder / file).read_text()
-    card = (out / "README.md").read_text()
-    assert atdp("report", out, "--markdown").out == card
-    assert atdp("report", out / "privacy_report.json", "--markdown").out == card
+        for option, file in ((("--html", "-"), "privacy_report.html"), (("--json",), "privacy_report.json")):
+            assert atdp("report", folder, *option).out == (folder / file).read_text()
     assert (private.stat().st_mode & 0o777, (private / "privacy_report.html").exists()) == (0o700, True)
 
 
@@ -106,18 +103,66 @@ def test_audits_go_into_both_reports(atdp: Atdp, out: Path) -> None:
     private = json.loads((out.with_name("out.private") / "privacy_report.json").read_text())
     assert private["public"] == public
     schema("privacy_report.schema.json").validate(public)
-    assert [audit["of"] for audit in public["audits"]] == ["after", "before", "other"]
-    for entry, actual in zip(audits, public["audits"], strict=True):
+    assert [audit["of"] for audit in public["audits"]] == ["after", "before"]
+    assert [audit["of"] for audit in private["audits"]] == ["other"], "of other models nothing is published"
+    for entry, actual in zip(audits, [*public["audits"], *private["audits"]], strict=True):
         assert entry["verdict"] == actual["verdict"]
         assert entry["combined"]["mean_exposure"] == actual["mean"]
         low, high = actual["mean_interval"]
         assert low <= actual["mean"] <= high
         assert actual["extraction"]["greedy"] == sum(canary["greedy"] for canary in entry["extraction"])
-    assert public["audits"][2]["mean_ratio"] is None, "the base's ratio to itself says nothing"
+    assert private["audits"][0]["mean_ratio"] is None, "the base's ratio to itself says nothing"
     assert "audit" in public["summary"]["audit"]
     assert public["summary"]["audit"] in (out / "README.md").read_text()
     assert " ".join(public["summary"]["audit"].split()) in " ".join(ended.out.split())
     assert not list(out.glob("*.partial"))
+
+
+def test_audits_of_other_models_are_published_on_request_alone(atdp: Atdp, out: Path) -> None:
+    file, folders = out.parent / "audit.json", (out, out.with_name("out.private"))
+    [other] = json.loads(file.read_text())["models"][2:]
+    digest = other["weights"]["model.safetensors"]
+
+    def named(folder: Path) -> set[str]:
+        return {
+            path.name
+            for path in folder.iterdir()
+            if path.suffix in {".json", ".html", ".md"} and (digest[:12] in path.read_text())
+        }
+
+    assert atdp("report", out, "--audit", file).code == 0
+    assert list(map(named, folders)) == [set(), {"privacy_report.json", "privacy_report.html"}]
+    assert atdp("report", out, "--name", "Mine").code == 0
+    assert list(map(named, folders)) == [set(), {"privacy_report.json", "privacy_report.html"}], "and they stay"
+    assert atdp("report", out, "--verify", "--audit", file).code == 0
+    assert atdp("report", out, "--audit", file, "--publish-audits").code == 0
+    assert named(out) == {"privacy_report.json", "privacy_report.html", "README.md"}
+    assert atdp("report", out, "--verify", "--audit", file).code == 0
+    refused = atdp("report", out, "--publish-audits")
+    assert (refused.code, refused.out) == (2, "")
+
+
+def test_any_model_has_a_report_of_its_audits_alone(
+    atdp: Atdp, out: Path, leaky: Leaky, checkpoint_folder: Path
+) -> None:
+    file, page = out.parent / "audit.json", out.parent / "page.html"
+    model = shutil.copytree(leaky.model, out.parent / "elsewhere", ignore=shutil.ignore_patterns("privacy_*"))
+    before = {path: path.read_bytes() for path in model.iterdir()}
+    ended = atdp("report", model, "--audit", file)
+    assert ended.code == 0, ended.err
+    assert ended.out.startswith("Not releasable. The audit of this model failed")
+    passed = atdp("report", checkpoint_folder, "--audit", file).out
+    assert passed.startswith("Not releasable. This report knows no ε of the model, and the audit could"), passed
+    document = json.loads(atdp("report", model, "--audit", file, "--json").out)
+    schema("audit_report.schema.json").validate(document)
+    assert [audit["of"] for audit in document["audits"]] == ["after", "other", "other"]
+    assert atdp("report", model, "--audit", file, "--html", page).code == 0
+    shown = page_of(page.read_text())
+    assert len(shown.numbers) > 20
+    assert all(close(reported, at(document, path)) for path, _, reported in shown.numbers if reported not in "–∞")
+    assert {path: path.read_bytes() for path in model.iterdir()} == before, "nothing is written beside the model"
+    for refused in (["--audit", file, "--name", "Mine"], [], ["--verify"]):
+        assert atdp("report", model, *refused).code == 2
 
 
 def test_audits_of_other_weights_are_refused(atdp: Atdp, out: Path) -> None:
@@ -185,7 +230,7 @@ def _valid(home: Path, lines: list[str]) -> Path:
 def test_it_needs_no_torch(out: Path) -> None:
     code = (
         "import sys; from atdp_cli.cli.app import run; "
-        f"assert run(['report', {str(out)!r}, '--html']) == 0; "
+        f"assert run(['report', {str(out)!r}, '--html', '-']) == 0; "
         "heavy = {'torch', 'transformers', 'spacy'} & set(sys.modules); sys.exit(str(heavy) if heavy else 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -248,4 +293,4 @@ def test_several_are_one_table_and_equal_rows_are_one(atdp: Atdp, out: Path, tmp
     assert [verdict for verdict in verdicts if verdict.startswith("Not")] == ["Not", "Not"]
     exposures = re.findall(r"│ +(\d+\.\d+|–) +│ +–? *\d*\.?\d*%? *│$", shown.out, re.MULTILINE)
     assert exposures[0] == "–" != exposures[1]
-    assert atdp("report", out, private, "--html").code == 2
+    assert atdp("report", out, private, "--html", "-").code == 2

@@ -19,19 +19,23 @@ def places(svg: str | None) -> list[float]:
 
 
 def test_mean_exposures_stand_at_their_values_and_chance_at_its() -> None:
-    svg = mean_exposure_figure(public())
-    after, before, after_ratio, before_ratio, *_ = places(svg)
+    svg = mean_exposure_figure((*public().audits, audit("given", mean=12.5, mean_ratio=None)))
+    given, before, before_ratio, after, after_ratio, *_ = places(svg)
     per_bit = before / 11.9
+    assert given == pytest.approx(12.5 * per_bit, abs=0.1), "the model that people have today stands first"
     assert after == pytest.approx(1.81 * per_bit, abs=0.1)
     assert after_ratio == before_ratio == pytest.approx(1.62 * per_bit, abs=0.1)
+    limited = mean_exposure_figure((audit("after", mean_limit=1.9, mean_limit_ratio=2.25),))
+    assert "≤ 2.25" in (limited or ""), "of both scores the larger limit"
+    assert "≤ 1.90" not in (limited or "")
     [chance] = [line for line in ET.fromstring(svg or "").iter(f"{SVG}line") if "stroke-dasharray" in line.attrib]  # noqa: S314 - our own
     assert float(chance.attrib["x1"]) == pytest.approx(per_bit / math.log(2), abs=0.1)
 
 
 def test_without_an_audit_of_the_model_no_exposure_is_drawn() -> None:
-    assert mean_exposure_figure(public(audits=())) is None
-    assert mean_exposure_figure(public(audits=(audit("before"),))) is None
-    assert len(places(mean_exposure_figure(public(audits=(audit("after", mean_ratio=None),))))) == 2, "and its key"
+    assert mean_exposure_figure(()) is None
+    assert mean_exposure_figure((audit("before"), audit("given"))) is None
+    assert len(places(mean_exposure_figure((audit("after", mean_ratio=None),)))) == 2, "and its key"
 
 
 def test_one_moment_of_epsilon_is_drawn_by_accountant() -> None:

@@ -207,9 +207,9 @@ def test_without_an_audit_it_says_so_and_draws_none() -> None:
 
 def test_a_model_audited_alone_has_no_mark_of_its_start() -> None:
     both, alone = render_html(public()), render_html(public(audits=(audit("after"),)))
-    assert ">before</text>" in both
-    assert ">before</text>" not in alone
-    assert ">after</text>" in alone
+    assert ">its start</text>" in both
+    assert ">its start</text>" not in alone
+    assert ">this model</text>" in alone
 
 
 def test_a_report_of_an_earlier_version_has_no_verdict_and_no_annex_of_questions() -> None:

@@ -43,7 +43,7 @@ COMMAND_LINES = (
     line("audit-canary out --manifest m.json"),
     line("audit-corpus out --data planted.txt --harden-split"),
     line("account out"),
-    line("report dp --html -o report.html"),
+    line("report dp --html report.html"),
 )
 
 

@@ -54,7 +54,7 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
         ("-o", "--junit", "--sarif", "--write-baseline"),
         ("corpus.txt", "unread.txt", "model/model.safetensors", "base/tokenizer.json", "allow.txt"),
     ),
-    "report": ("report out --json {} --force", ("-o",), ("out/privacy_report.json", "out/privacy_ledger.json")),
+    "report": ("report out {} --force", ("--html",), ("out/privacy_report.json", "out/privacy_ledger.json")),
     "review": ("review queue.jsonl --data corpus.txt {}", ("--allow", "--deny"), ("corpus.txt",)),
 }
 """By name: a command line, the options by which it writes a file, and files that it reads."""

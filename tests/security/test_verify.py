@@ -313,7 +313,7 @@ def test_what_cannot_be_compared_is_refused(atdp: Atdp, folder: Path) -> None:
     for line, problem in (
         ((folder / "out.private",), "is not the folder of a model"),
         ((folder / "out" / JSON,), "is not the folder of a model"),
-        ((folder / "out", "--html"), "--verify shows and changes no report"),
+        ((folder / "out", "--html", "-"), "--verify shows and changes no report"),
     ):
         ended = atdp("report", *line, "--verify")
         assert (ended.code, ended.out) == (2, "")
