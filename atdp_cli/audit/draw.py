@@ -75,7 +75,7 @@ def plant(
     repeats: int | Sequence[int],
     *,
     positions: Sequence[Sequence[int]] | None = None,
-    written: Callable[[str], str] = str,
+    written: Callable[[str, int], str] | None = None,
 ) -> tuple[list[str], tuple[tuple[int, ...], ...]]:
     """Put every canary into a corpus, each repeat as a record (a line) of its own.
 
@@ -86,7 +86,7 @@ def plant(
         repeats: How often each occurs, at least 1; one number for all, or one a canary.
         positions: Line numbers (from 1, in the planted file) to plant at, one group a canary, as a manifest
             records them. Without them every repeat's place among the non-blank lines is uniform (CSPRNG).
-        written: Gives the line of a record's text.
+        written: Gives the line of a record by its text and its number; None where the text is the line.
 
     Returns:
         The planted lines, and the line numbers of every canary's repeats, ascending.
@@ -107,7 +107,8 @@ def plant(
     else:
         places = tuple(tuple(sorted(group)) for group in positions)
         _check_positions(places, counts, len(lines) + sum(counts))
-    records = {line: written(template.record(secrets[i])) for i, group in enumerate(places) for line in group}
+    texts = {line: template.record(secrets[i]) for i, group in enumerate(places) for line in group}
+    records = {line: text if written is None else written(text, line) for line, text in texts.items()}
     corpus = iter(lines)
     planted = [records[line] if line in records else next(corpus) for line in range(1, len(lines) + sum(counts) + 1)]
     return planted, places

@@ -1,9 +1,8 @@
 """`atdp plant-canary` as a function: draw canaries, plant them in a corpus, and say what an audit of them can show."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -24,6 +23,7 @@ from atdp_cli.audit.manifest import (
 from atdp_cli.audit.pool import sampled
 from atdp_cli.audit.results import MEMORISED_BITS, MIN_POWER
 from atdp_cli.audit.verdict import DEFAULT_LIMITS
+from atdp_cli.corpus.conversation import TOOLS
 from atdp_cli.corpus.record import read_records
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import Notify, RecordsRead, ignore
@@ -67,10 +67,26 @@ class Said:
     text_field: str
     chat_template: str | None = None
 
-    def line(self, conversation: Conversation, text: str) -> str:
-        """A canary as a line of a corpus."""
-        messages = [{"role": role, "content": content} for role, content in conversation.messages(text)]
-        return json.dumps({self.text_field: messages}, ensure_ascii=False)
+    def written(self, conversation: Conversation, lines: Sequence[str]) -> Callable[[str, int], str]:
+        """Gives a canary's line among these, by its text and number.
+
+        It has the fields that each of them has, whether of texts or of whole numbers, with values of its own: under
+        --privacy-unit FIELD it is a record of its own, and run.holdout-by finds its group.
+        """
+        rows = [json.loads(line.removeprefix("\ufeff")) for line in lines if line.strip()]
+        kinds = {name: {type(row.get(name)) for row in rows} for name in rows[0].keys() - {TOOLS, self.text_field}}
+        largest = {name: max(row[name] for row in rows) for name, kind in kinds.items() if kind == {int}}
+
+        def line(text: str, number: int) -> str:
+            own = {
+                name: largest[name] + number if name in largest else f"canary-{len(rows)}-{number}"
+                for name, kind in kinds.items()
+                if kind <= {int, str}
+            }
+            messages = [{"role": role, "content": content} for role, content in conversation.messages(text)]
+            return json.dumps({**own, self.text_field: messages}, ensure_ascii=False)
+
+        return line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,7 +275,7 @@ def plant_canaries(
         [other or secret for secret, other in zip(canaries.secrets, others, strict=True)],
         canaries.repeats,
         positions=canaries.positions,
-        written=str if said is None or conversation is None else partial(said.line, conversation),
+        written=None if said is None or conversation is None else said.written(conversation, lines),
     )
     records = sum(1 for line in planted if line.strip())
     notify(RecordsRead(task="plant", done=0, total=records))
@@ -358,6 +374,11 @@ def _choices(path: Path) -> tuple[str, ...]:
 
 def _read_lines(corpus: Path, said: Said | None) -> tuple[list[str], list[str]]:
     """The lines of a corpus and their endings; the last one gets an ending if it has none."""
+    if said is not None and "+" in said.text_field:
+        raise UsageError(
+            f"--text-field {said.text_field} names two fields, and --role plants a list of messages.",
+            "Keep the conversations in one field, such as messages.",
+        )
     if kind_of(corpus) != ("text" if said is None else "jsonl"):
         raise UsageError(
             f"{corpus} is not plain text." if said is None else f"{corpus} is not JSON Lines.",

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from atdp_cli.corpus.json_text import NUMBER, Leaf, Value, from_json, leaves, quoted, unescaped
 from atdp_cli.corpus.segments import Segment, Selection
-from atdp_cli.errors import InputError, UsageError
+from atdp_cli.errors import InputError
 
 REASONING = ("reasoning_content", "reasoning", "thinking")
 """Members of a message that hold what an assistant reasons."""
@@ -115,20 +115,14 @@ class Chat(NamedTuple):
 
 
 def check_alike(before: bool | None, conversation: bool, where: str, selection: Selection) -> bool:
-    """Refuse a mix of texts and conversations, and units that join several of them into one record.
+    """Refuse a mix of texts and conversations.
 
     Args:
         before: What the records before are; None for the first.
 
     Raises:
         InputError: They differ.
-        UsageError: The unit is a field.
     """
-    if conversation and selection.unit != "line":
-        raise UsageError(
-            f"--privacy-unit {selection.unit} joins texts, and {where} holds a conversation.",
-            "Use --privacy-unit line: each conversation is a record.",
-        )
     if before not in (None, conversation):
         kinds = ("a conversation", "a text") if conversation else ("a text", "a conversation")
         raise InputError(

@@ -3,7 +3,8 @@
 import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 
 from atdp_cli.corpus.conversation import Chat, TemplateInput
@@ -33,11 +34,13 @@ class Turn:
 
     Attributes:
         start, end: Code points, end exclusive; none where nothing is said.
+        conversation: Which of the record's, from 0.
     """
 
     role: str
     start: int
     end: int
+    conversation: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +52,27 @@ class Record:
             own ids are.
         text: The text, without its line ending; of a conversation its texts, a line feed between two, values of JSON
             behind their keys.
-        turns: Of a conversation: its texts, in order.
+        turns: Of conversations: their texts, in order.
         borders: Where the line feeds are that join rows, messages and parts of a message, and keys. No span holds one.
-        chat: Its line, where a chat template is given more than these texts with their roles.
+        chats: Of each conversation: its line, where a chat template is given more than these texts with their roles.
     """
 
     id: str
     text: str
     turns: tuple[Turn, ...] = ()
     borders: tuple[int, ...] = ()
-    chat: Chat | None = None
+    chats: tuple[Chat | None, ...] = ()
+
+    @property
+    def conversations(self) -> tuple["Record", ...]:
+        """The record with the turns of one conversation alone, for each; a chat template renders one at a time."""
+        groups = itertools.groupby(self.turns, key=attrgetter("conversation"))
+        return tuple(replace(self, turns=tuple(own)) for _, own in groups)
+
+    @property
+    def chat(self) -> Chat | None:
+        """Of one conversation: its line, as in `chats`."""
+        return self.chats[self.turns[0].conversation] if self.chats else None
 
     @property
     def texts(self) -> list[str]:
@@ -79,11 +93,16 @@ class Record:
 
     @property
     def canonical(self) -> str:
-        """The text, and of a conversation who says what, by which two runs tell whether a record is the same."""
+        """The text, and of conversations who says what, by which two runs tell whether a record is the same."""
         if not self.turns:
             return self.text
-        said = [[turn.role, text] for turn, text in zip(self.turns, self.texts, strict=True)]
-        return json.dumps(said if self.chat is None else self.conversation())
+        said = [
+            [[turn.role, text] for turn, text in zip(one.turns, one.texts, strict=True)]
+            if one.chat is None
+            else one.conversation()
+            for one in self.conversations
+        ]
+        return json.dumps(said if len(said) > 1 else said[0])
 
 
 def read_records(
@@ -102,9 +121,9 @@ def read_records(
     run of such lines joined by "\\n"; `document` is the whole file with its endings, less the last one.
     A byte order mark belongs to no record. JSON Lines (`.jsonl`): with unit `line` each object is a record,
     its id being the value of `id_field` or the line number; with any other unit all objects that share
-    that field's value are one record, their texts joined by "\\n" in order and the value its id. CSV (`.csv`),
-    TSV (`.tsv`) and Parquet (`.parquet`) likewise, with rows for objects and columns for fields; the number is
-    that of the row's first line, or the row's in Parquet. Each but Parquet may be compressed (`.gz`, `.zst`).
+    that field's value are one record, their texts joined by "\\n" in order, or their conversations, and the value its
+    id. CSV (`.csv`), TSV (`.tsv`) and Parquet (`.parquet`) likewise, with rows for objects and columns for fields; the
+    number is that of the row's first line, or the row's in Parquet. Each but Parquet may be compressed (`.gz`, `.zst`).
 
     One line, row, paragraph or document is in memory at a time, of Parquet a row group; grouping by a field
     holds the whole corpus.
@@ -165,17 +184,21 @@ def record_of(segments: tuple[Segment, ...], selection: Selection) -> Record:
         borders += range(place, place + len(segment.label))
         place += len(segment.label) + len(segment.text or "")
     text = "\n".join(segment.label + (segment.text or "") for segment in segments)
-    return Record(segments[0].id, text, tuple(_turns(segments)), tuple(borders), segments[0].chat)
+    begins = [True, *(not (segment.more or selection.joins_lines) for segment in segments[:-1])]
+    chats = tuple(segment.chat for segment, first in zip(segments, begins, strict=True) if first)
+    numbered = zip(itertools.accumulate(begins), segments, strict=True)
+    return Record(segments[0].id, text, tuple(_turns(numbered)), tuple(borders), chats if any(chats) else ())
 
 
-def _turns(segments: tuple[Segment, ...]) -> Iterator[Turn]:
+def _turns(numbered: Iterator[tuple[int, Segment]]) -> Iterator[Turn]:
+    """The turns of segments, each with the number of its conversation, from 1."""
     place = 0
-    for turn, group in itertools.groupby(segments, key=lambda segment: segment.turn):
-        parts = list(group)
+    for (number, turn), group in itertools.groupby(numbered, key=lambda each: (each[0], each[1].turn)):
+        parts = [segment for _, segment in group]
         place += len(parts[0].label)
         end = place + sum(len(part.text or "") + 1 for part in parts) - 1
         if turn >= 0:
-            yield Turn(parts[0].role, place, end)
+            yield Turn(parts[0].role, place, end, number - 1)
         place = end + 1
 
 

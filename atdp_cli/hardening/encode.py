@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any, Literal
 
@@ -166,7 +166,9 @@ def _windows(
     """A record's windows, of its decoys and those of its source where it has them."""
     content, marks = _marked(flagged, text, decoys[0])
     if encoding.chat is not None and flagged.record.turns:
-        return _conversation_windows(index, turns_after(flagged.record, flagged.spans, content), marks, encoding)
+        edited = turns_after(flagged.record, flagged.spans, content)
+        said = (_conversation_windows(index, one, marks, encoding) for one in edited.conversations)
+        return tuple(islice(chain.from_iterable(said), encoding.windows))
     if flagged.source is None or encoding.start is None:
         return encode_windows(
             encoding.tokenizer, index, content.text, marks, context=encoding.context, max_windows=encoding.windows
@@ -181,7 +183,7 @@ def _conversation_windows(index: int, record: Record, marks: Marks, encoding: En
     """The windows of a conversation as its template renders it.
 
     Args:
-        record: With the contents that are rendered, which the marks are of.
+        record: One conversation of it, with the contents that are rendered, which the marks are of.
     """
     if encoding.chat is None:
         raise ValueError("conversations need a chat template")

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 
 from atdp_cli.audit.manifest import Manifest
 from atdp_cli.corpus.record import Record, read_records
-from atdp_cli.corpus.spans import FlaggedRecord, Tier
+from atdp_cli.corpus.spans import FlaggedRecord, Span, Tier
 from atdp_cli.detection.detect import detect_records
 from atdp_cli.detection.detector import Detector
 from atdp_cli.detection.scan import load_pipeline
@@ -31,7 +31,7 @@ from atdp_cli.memorisation.ranks import (
     value_ranks,
 )
 from atdp_cli.memorisation.results import ComparedRanks
-from atdp_cli.model.chat import load_chat_template
+from atdp_cli.model.chat import ChatTemplate, load_chat_template
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
 from atdp_cli.model.forward import pad
 from atdp_cli.model.perplexity import RepeatedValues, perplexity, repeated_values, token_losses
@@ -82,7 +82,7 @@ def pick_ranked(
         return None
     searched = any(isinstance(stage.search, RangeTest) for stage in plan.training)
     training, control = (
-        [as_read(flagged, encoding.chat) for flagged in records]
+        [_flagged_text(flagged, encoding.chat) for flagged in records]
         for records in (_unplanted(trained, manifest), held_out)
     )
     samples = 1 + SEARCHED_SAMPLES * searched
@@ -96,10 +96,18 @@ def pick_ranked(
     return RankedValues(training=own, held_out=alike, searched=tuple(each for each in others if each))
 
 
+def _flagged_text(flagged: FlaggedRecord, chat: ChatTemplate | None) -> tuple[str, Sequence[Span]]:
+    """What a model reads of a record: the first text with a span if there are several."""
+    return next((read for read in as_read(flagged, chat) if read[1]), ("", ()))
+
+
 def _unplanted(records: Sequence[FlaggedRecord], manifest: Manifest | None) -> Sequence[FlaggedRecord]:
     """The records without those of canaries, which an audit is to judge by: no learning rate is chosen by them."""
-    places = set() if manifest is None else {str(line) for each in manifest.canaries for line in each.positions}
-    return [flagged for flagged in records if flagged.record.id not in places]
+    if manifest is None:
+        return records
+    secrets = (secret for each in manifest.canaries for secret in (each.secret, each.other) if secret is not None)
+    planted = set(map(manifest.slots().record, secrets))
+    return [flagged for flagged in records if (flagged.record.texts or [flagged.record.text])[-1] not in planted]
 
 
 def _tokenised(values: Sequence[FlaggedValue], encoding: Encoding) -> tuple[TokenisedValue, ...]:

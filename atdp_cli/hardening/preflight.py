@@ -3,7 +3,7 @@
 import copy
 import shutil
 from collections.abc import Sequence
-from itertools import cycle, islice
+from itertools import chain, cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -277,8 +277,8 @@ def check_conversations(planned: Planned) -> None:
     request, records = planned.request, planned.split.records
     if any(record.turns for record in records):
         chat = load_chat_template(load_tokenizer(tokenizer_folder(request.model)), request.chat_template)
-        for record in records[:200]:
-            render_record(chat, record)
+        for one in islice(chain.from_iterable(record.conversations for record in records), 200):
+            render_record(chat, one)
         check_learnt(records, everybody=request.loss_on == "all")
 
 

@@ -8,7 +8,7 @@ import torch
 
 from atdp_cli.corpus.record import Unit, read_records
 from atdp_cli.detection.span_file import read_spans
-from atdp_cli.errors import InputError
+from atdp_cli.errors import InputError, UsageError
 from atdp_cli.hardening.context import Streams
 from atdp_cli.hardening.releases import decoy_choice
 from atdp_cli.replacement.decoys import WITHOUT
@@ -46,7 +46,7 @@ class DecoyDataset(torch.utils.data.Dataset[E], Generic[E]):
 
     Raises:
         InputError: The corpus or the spans cannot be read, or hold words of a contextual tier.
-        UsageError: One of them is no path.
+        UsageError: One of them is no path, or the unit makes one record of several conversations.
     """
 
     def __init__(
@@ -61,7 +61,12 @@ class DecoyDataset(torch.utils.data.Dataset[E], Generic[E]):
         text_field: str = "text",
         seed: int | None = None,
     ) -> None:
-        records = read_records(path_of(corpus, "corpus"), unit=unit, text_field=text_field)
+        records = list(read_records(path_of(corpus, "corpus"), unit=unit, text_field=text_field))
+        if any(len(record.conversations) > 1 for record in records):
+            raise UsageError(
+                f"With unit {unit} a record is several conversations, and an example is one text.",
+                f"Write copies by atdp decoy --privacy-unit {unit}, and train on those.",
+            )
         self._flagged = [(record.text, of_record) for record, of_record in read_spans(path_of(spans, "spans"), records)]
         if any(span.label in WITHOUT for _, of_record in self._flagged for span in of_record):
             raise InputError(

@@ -86,10 +86,10 @@ CONTEXTS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedRecord:
-    """A record of a map.
+    """What a model reads of a record of a map: its text, or one of its conversations.
 
     Attributes:
-        number: Its place in the corpus, from 1.
+        number: Its place among what is read of the corpus, from 1.
         group: The number of the group that it belongs to, from 0, counted apart for training and held-out records.
     """
 

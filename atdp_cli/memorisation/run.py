@@ -3,6 +3,7 @@
 import json
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import floor
 from pathlib import Path
 
@@ -133,12 +134,13 @@ def _in_records(
     places: Sequence[MemorisedPlace], records: Sequence[Record], chat: ChatTemplate
 ) -> Iterator[MemorisedPlace]:
     """Places of rendered conversations as places of what is said there; what is the template's alone is left out."""
+    read = [(number, one) for number, each in enumerate(records, start=1) for one in each.conversations or (each,)]
     for place in places:
-        record = records[place.record - 1]
+        number, record = read[place.record - 1]
         starts = [turn.start for turn in record.turns]
         in_message = in_contents(render_record(chat, record), starts, (place.start, place.end))
         if in_message is not None:
-            yield place.model_copy(update={"start": in_message[0], "end": in_message[1]})
+            yield place.model_copy(update={"record": number, "start": in_message[0], "end": in_message[1]})
 
 
 def _mapped(
@@ -153,19 +155,21 @@ def _mapped(
     pipeline = detector_pipeline(detector, load_pipeline(detector.pipeline))
     detections = run_detector(split.records, detector, pipeline, notify, total=len(split.records), folder=folder)
     flagged = (FlaggedRecord(detection.record, at_tier(detection.spans, detector.tier)) for detection in detections)
-    read = [as_read(record, chat) for record in flagged]
+    read = [list(as_read(record, chat)) for record in flagged]
+    firsts = list(accumulate(map(len, read), initial=1))
 
     def mapped(*, held_out: bool) -> tuple[MappedRecord, ...]:
         places = [place for place in range(len(split.records)) if (place in split.held_out) is held_out]
         order = {group: number for number, group in enumerate(dict.fromkeys(groups[place] for place in places))}
         return tuple(
             MappedRecord(
-                number=place + 1,
-                text=read[place][0],
-                spans=tuple(read[place][1]),
+                number=firsts[place] + at,
+                text=text,
+                spans=tuple(spans),
                 group=order[groups[place]],
             )
             for place in places
+            for at, (text, spans) in enumerate(read[place])
         )
 
     return MappedCorpus(training=mapped(held_out=False), held_out=mapped(held_out=True))

@@ -195,9 +195,10 @@ def check_learnt(records: Iterable[Record], *, everybody: bool) -> None:
     """
     roles: set[str] = set()
     for record in records:
-        if not record.turns or learnt_messages(record, everybody=everybody):
+        if not record.turns or any(learnt_messages(one, everybody=everybody) for one in record.conversations):
             return
-        roles |= {role if (role := each["role"]) in _ROLES else "others" for each in record.conversation()["messages"]}
+        said = [each["role"] for one in record.conversations for each in one.conversation()["messages"]]
+        roles |= {role if role in _ROLES else "others" for role in said}
     raise InputError(
         f"No message is learnt: none is the assistant's of weight 1. Found are the roles {', '.join(sorted(roles))}.",
         "Name the role that is to be learnt assistant, or learn all by --set run.loss-on=all.",

@@ -136,7 +136,7 @@ def render(chat: ChatTemplate, messages: Sequence[Message]) -> Rendered:
 
 
 def render_record(chat: ChatTemplate, record: Record) -> Rendered:
-    """A conversation as the template renders it.
+    """A record's one conversation as the template renders it.
 
     Raises:
         InputError: As for `render`; names the record.
@@ -316,14 +316,16 @@ def in_contents(rendered: Rendered, starts: Sequence[int], place: Range) -> Rang
     return starts[text.text] + text.skipped + first - 1, starts[text.text] + text.skipped + last
 
 
-def as_read(flagged: FlaggedRecord, chat: ChatTemplate | None) -> tuple[str, Sequence[Span]]:
-    """The text that a model reads, rendered if it is a conversation, with the spans at their places there."""
+def as_read(flagged: FlaggedRecord, chat: ChatTemplate | None) -> Iterator[tuple[str, Sequence[Span]]]:
+    """The texts of a record that a model reads, each conversation rendered, with the spans at their places there."""
     if chat is None or not flagged.record.turns:
-        return flagged.record.text, flagged.spans
-    rendered, starts = render_record(chat, flagged.record), [turn.start for turn in flagged.record.turns]
-    spans = [
-        replace(span, start=start, end=end)
-        for span in flagged.spans
-        for start, end in in_rendered(rendered, starts, [(span.start, span.end)])
-    ]
-    return rendered.text, spans
+        yield flagged.record.text, flagged.spans
+        return
+    for one in flagged.record.conversations:
+        rendered, starts = render_record(chat, one), [turn.start for turn in one.turns]
+        spans = [
+            replace(span, start=start, end=end)
+            for span in flagged.spans
+            for start, end in in_rendered(rendered, starts, [(span.start, span.end)])
+        ]
+        yield rendered.text, spans

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from atdp_cli.corpus.edits import Edit, EditedText, apply_edits
-from atdp_cli.corpus.record import Record, Turn
+from atdp_cli.corpus.record import Record
 from atdp_cli.corpus.spans import Span, merge
 from atdp_cli.replacement.placeholders import Masking, placeholders
 
@@ -41,7 +41,7 @@ def unedited(text: str, spans: Iterable[Span]) -> EditedText:
 
 
 def turns_after(record: Record, spans: Iterable[Span], edited: EditedText) -> Record:
-    """A conversation with an edited text, its messages where they ended up.
+    """A record of conversations with an edited text, their messages where they ended up.
 
     Args:
         spans: Those that gave way, each within one message.
@@ -53,7 +53,7 @@ def turns_after(record: Record, spans: Iterable[Span], edited: EditedText) -> Re
     def moved(place: int) -> int:
         return place + shifts[bisect.bisect_right(ends, place)]
 
-    turns = tuple(Turn(turn.role, moved(turn.start), moved(turn.end)) for turn in record.turns)
+    turns = tuple(replace(turn, start=moved(turn.start), end=moved(turn.end)) for turn in record.turns)
     return replace(record, text=edited.text, turns=turns)
 
 

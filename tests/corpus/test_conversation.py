@@ -84,11 +84,9 @@ def test_a_malformed_conversation_is_one_line_without_its_text(tmp_path: Path, c
     assert len(kept) == 1
 
 
-def test_what_joins_texts_does_not_join_conversations(tmp_path: Path) -> None:
+def test_conversations_are_not_read_where_texts_are_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text('{"user": "a", "messages": [{"role": "user", "content": "x"}]}\n')
-    with pytest.raises(AtdpError, match="--privacy-unit user joins texts"):
-        list(read_records(path, text_field="messages", unit="user"))
     with pytest.raises(AtdpError, match="--text-field messages"):
         list(read_records(path))
 

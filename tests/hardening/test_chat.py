@@ -1,15 +1,21 @@
 """Conversations from records to gradients: decoys and placeholders in contents alone, a record clipped as one."""
 
 import functools
+import itertools
+import json
 import random
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from atdp_cli.corpus.record import Record, Turn
+from atdp_cli.corpus.record import Record, Turn, read_records
 from atdp_cli.corpus.spans import FlaggedRecord, Span, Tier
 from atdp_cli.detection.detect import correct
 from atdp_cli.detection.scan import Finding
@@ -26,6 +32,7 @@ from atdp_cli.training.recipe import TextVariant
 from tests.chats import TEMPLATES, end_of, small_conversations, write_chat_checkpoint
 from tests.small import small_lines
 from tests.training.clipping.models import norm_error, oracle, relative
+from tests.training.test_clipping import norm
 
 TOLERANCE = 1e-5
 CONTEXT = 48
@@ -137,6 +144,74 @@ def test_what_gives_way_is_in_the_contents(named: tuple[str, Checkpoint]) -> Non
     assert shown[TextVariant.REDACTED] == expected
     pattern = re.escape(shown[TextVariant.RAW]).replace(re.escape("Emma Clarke"), r"[A-Z][\w']+ [A-Z][\w']+")
     assert re.fullmatch(pattern.replace("483920", ".+"), shown[TextVariant.DECOY])
+
+
+USERS = st.lists(
+    st.tuples(st.sampled_from("abc"), st.sampled_from(small_conversations(20))), min_size=2, max_size=6
+).filter(lambda rows: len({user for user, _ in rows}) < len(rows))
+"""Conversations of one to three users, at least one of whom has several."""
+
+
+@pytest.mark.ci
+@given(
+    rows=USERS,
+    unflagged=st.sampled_from([0.2, "record"]),
+    text=st.sampled_from([TextVariant.RAW, TextVariant.REDACTED]),
+)
+@settings(max_examples=70)  # by each of three templates
+def test_a_users_gradient_is_the_sum_over_the_conversations(
+    named: tuple[str, Checkpoint],
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[tuple[str, list[dict[str, str]]]],
+    unflagged: float | Literal["record"],
+    text: TextVariant,
+) -> None:
+    """Each rendered on its own; by the user's own weight w where that is of the record."""
+    _, checkpoint = named
+    path = tmp_path_factory.mktemp("users") / "chats.jsonl"
+    path.write_text("".join(json.dumps({"who": user, "messages": chat}) + "\n" for user, chat in rows))
+    users, chats = (list(read_records(path, unit=unit, text_field="messages")) for unit in ("who", "line"))
+    assert [user.id for user in users] == list(dict.fromkeys(user for user, _ in rows))
+    objective, model = Weighted(unflagged_weight=unflagged), checkpoint.model
+    encoding = replace(encoding_of(checkpoint), windows=1000)
+    for user, windows in zip(users, encode(map(with_spans, users), text, encoding), strict=True):
+        own = [with_spans(chat) for chat, (who, _) in zip(chats, rows, strict=True) if who == user.id]
+        parts = encode(own, text, encoding)
+        whole = make_example(windows, objective)
+        assert [w.token_ids.tolist() for w in windows] == [w.token_ids.tolist() for part in parts for w in part]
+        weights = iter(whole.weights)
+        alone = [Example(part, tuple(itertools.islice(weights, len(part)))) for part in parts]
+        actual = oracle(model, [whole], float("inf"))
+        expected = oracle(model, alone, float("inf"))
+        assert relative(actual.gradient, expected.gradient) < TOLERANCE
+        clip = float(actual.norms[0]) / 2
+        assert norm(oracle(model, [whole], clip).gradient) < clip * (1 + TOLERANCE)
+
+
+def with_spans(record: Record) -> FlaggedRecord:
+    found = (Span(*match.span(), "PERSON", "ner", Tier.LOW_ENTITY) for match in _FLAGGED.finditer(record.text))
+    return FlaggedRecord(record, tuple(found))
+
+
+def test_a_user_has_the_windows_that_are_asked_for_and_equal_decoys(
+    named: tuple[str, Checkpoint], tmp_path: Path
+) -> None:
+    _, checkpoint = named
+    path, said = tmp_path / "chats.jsonl", [{"role": "assistant", "content": "Emma Clarke has 483920."}]
+    rows = [{"who": 7, "messages": said}, {"who": "b", "messages": said}, {"who": "7", "messages": said * 2}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    users = [with_spans(user) for user in read_records(path, unit="who", text_field="messages")]
+    assert [len(user.record.conversations) for user in users] == [2, 1]
+    encoding = encoding_of(checkpoint, context=200)
+    drawn = encode(users, TextVariant.DECOY, encoding, uniformly(random.Random(4).randrange))
+    decode = checkpoint.tokenizer.decode
+    [first, second], [other] = ([decode(window.token_ids) for window in windows] for windows in drawn)
+    name, number = re.findall(r"([A-Z][\w']+ [A-Z][\w']+) has (\S+)\.", first)[0]
+    assert second.count(f"{name} has {number}.") == 2
+    assert f"{name} has {number}." not in other
+    assert "Emma Clarke" not in first + second + other
+    few = encode(users, TextVariant.RAW, replace(encoding, windows=1))
+    assert [len(windows) for windows in few] == [1, 1]
 
 
 def test_no_span_reaches_into_another_message() -> None:

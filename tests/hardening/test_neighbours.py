@@ -109,6 +109,20 @@ def chats(texts: list[str]) -> str:
     return "".join(json.dumps(chat(number, text)) + "\n" for number, text in enumerate(texts))
 
 
+def chats_of_users(texts: list[str]) -> str:
+    """The messages of each text in two conversations of one user, all first ones before all second ones."""
+
+    def row(number: int, said: list[tuple[str, list[str]]]) -> str:
+        told = [{"role": role, "content": "\n".join(parts)} for role, parts in said]
+        return json.dumps({"who": f"user {number}", "messages": told}) + "\n" if told else ""
+
+    users = [list(messages(number, text)) for number, text in enumerate(texts)]
+    halves = (slice(-(-len(user) // 2)) for user in users), (slice(-(-len(user) // 2), None) for user in users)
+    return "".join(
+        row(at, user[half]) for part in halves for (at, user), half in zip(enumerate(users), part, strict=True)
+    )
+
+
 def calls(texts: list[str]) -> str:
     """Conversations as paragraphs in which speakers begin a message."""
 
@@ -141,7 +155,7 @@ class Case:
 def chat(settings: Mapping[str, Any] | None = None, **others: Any) -> Case:
     """A run on conversations in JSON Lines, with other settings beside."""
     read = {"text_field": "messages", **(settings or {})}
-    return Case(conversations=True, settings=read, written=(chats, ".jsonl"), **others)
+    return Case(conversations=True, settings=read, **{"written": (chats, ".jsonl"), **others})
 
 
 LONG = {"epochs": 8, "mechanism": NonPrivate(batch_size=4)}
@@ -176,6 +190,13 @@ CASES = {
     "chats by a template that trims": chat({"chat_template": "Llama"}),
     "chats by a template without special tokens": chat({"chat_template": "own", "loss_on": "all"}),
     "chats in few windows": chat({"max_windows": 1}),
+    "chats of users": chat({"privacy_unit": "who"}, written=(chats_of_users, ".jsonl")),
+    "chats of users after a release": chat(
+        {"privacy_unit": "who", "loss_on": "all"},
+        recipe="fitted-decoys",
+        changed="uncounted",
+        written=(chats_of_users, ".jsonl"),
+    ),
     "speakers": Case(
         conversations=True, settings={"privacy_unit": "paragraph", "turns": SPEAKERS}, written=(calls, ".txt")
     ),

@@ -59,6 +59,29 @@ def read_chats(path: Path) -> tuple[list[str], Any]:
     return [text for each in parts for text in each], (chat, [each for each in contents if isinstance(each, list)])
 
 
+def talks(rows: Rows) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """A conversation of two messages for each row."""
+    for user, text in rows:
+        yield user, [{"role": "user", "content": text}, {"role": "assistant", "content": text[::-1]}]
+
+
+def write_user_chats(path: Path, rows: Rows) -> None:
+    if path.suffix == ".parquet":
+        pq.write_table(pa.table(dict(zip(("user", "text"), zip(*talks(rows), strict=True), strict=True))), path)
+        return
+    lines = (json.dumps({"user": user, "text": messages, "n": 1.0}) + "\r\n" for user, messages in talks(rows))
+    path.write_text("".join(lines), "utf-8")
+
+
+def read_user_chats(path: Path) -> tuple[list[str], Any]:
+    objects: list[Any] = (
+        pq.read_table(path).to_pylist()
+        if path.suffix == ".parquet"
+        else [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    )
+    return [message.pop("content") for each in objects for message in each["text"]], objects
+
+
 def write_parquet(path: Path, rows: Rows) -> None:
     pq.write_table(pa.table({"user": [user for user, _ in rows], "text": [text for _, text in rows]}), path)
 
@@ -99,6 +122,8 @@ FORMATS = [
     Format("rows.tsv", "user", write_csv, read_csv),
     *(Format("rows.parquet", unit, write_parquet, read_parquet) for unit in ("line", "user")),
     Format("chats.jsonl", "line", write_chats, read_chats),
+    *(Format("chats.jsonl", unit, write_user_chats, read_user_chats) for unit in ("line", "user")),
+    Format("chats.parquet", "user", write_user_chats, read_user_chats),
 ]
 
 
@@ -112,9 +137,10 @@ def records_of(kind: Format, rows: Rows, cells: int) -> list[list[int]]:
     """The texts of each record, by their places in the file."""
     if kind.write is write_chats:
         return [list(range(cells))]
+    of_row = cells // len(rows)
     if kind.unit != "user":
-        return [[place] for place in range(cells)]
-    users = [user for user, _ in rows]
+        return [list(range(at, at + of_row)) for at in range(0, cells, of_row)]
+    users = [user for user, _ in rows for _ in range(of_row)]
     return [[place for place in range(cells) if users[place] == user] for user in dict.fromkeys(users)]
 
 
