@@ -95,6 +95,11 @@ def _delimiter(path: Path, text_field: str) -> str:
     return next(fitting, max(columns, key=lambda delimiter: len(columns[delimiter])))
 
 
+def column_names(path: Path, text_field: str) -> list[str]:
+    """The names in the header; none where it is not of the dialect."""
+    return _columns(path, _delimiter(path, text_field))
+
+
 def _columns(path: Path, delimiter: str) -> list[str]:
     """The names in the header; none where it is not of the dialect."""
     try:

@@ -44,6 +44,12 @@ def parquet_segments(path: Path, selection: Selection, on_error: OnError) -> Ite
     yield Segment("", None)
 
 
+def parquet_names(path: Path) -> list[str]:
+    """The names of the columns."""
+    with _opened(path) as file:
+        return list(file.schema_arrow.names)
+
+
 def write_rows(source: Path, selection: Selection, edited: Iterator[tuple[Segment, str]], stream: Writable) -> None:
     """Write the rows of `source` that `edited` names, in order, with its texts in the text field.
 

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from atdp_cli.audit.manifest import Manifest, read_manifest
+from atdp_cli.corpus.people import several_records
 from atdp_cli.corpus.split import Split, load_split
 from atdp_cli.detection.crosscheck.request import check_crosscheck
 from atdp_cli.detection.detector import flags_of
@@ -44,6 +45,7 @@ class Planned:
         flags: What flags the records.
         inherited: The ledger beside the starting checkpoint.
         manifest: Of the planted canaries.
+        people: A warning that one person has several records.
         corpus_key: Under which the ledger commits to the corpus; secret.
         sha256: Hashes a file, each once a run.
     """
@@ -55,6 +57,7 @@ class Planned:
     inherited: Ledger | None
     guarantees: tuple[Guarantee, ...]
     manifest: Manifest | None
+    people: str | None
     corpus_key: bytes = field(repr=False)
     sha256: Callable[[Path], str]
 
@@ -90,6 +93,7 @@ def plan_request(request: SettledRequest) -> Planned:
         skip_bad=request.skip_bad,
     )
     _check_conversations(request, split)
+    own = len(split.records) if request.eval_data is None else split.training
     checkpoint_history = history_of(request.checkpoint_history, inherited, request.model, split)
     reference = _reference(request, split, sha256, checkpoint_history)
     key = corpus_key(request.output if request.resume else None, request.model, request.insecure_seed)
@@ -113,6 +117,7 @@ def plan_request(request: SettledRequest) -> Planned:
         inherited=inherited,
         guarantees=supported,
         manifest=manifest,
+        people=several_records(request.data, split.records[:own], request.privacy_unit, request.text_field),
         corpus_key=key,
         sha256=sha256,
     )

@@ -121,7 +121,7 @@ def notice(planned: Planned) -> str:
 def plan_hints(planned: Planned) -> tuple[str, ...]:
     """Advice to the user before anything is trained, a sentence each."""
     said, skipped = advice(planned.plan.ledger), planned.split.skipped
-    hints = () if said is None else (said,)
+    hints = tuple(filter(None, (planned.people, said)))
     hints = (f"Lines or rows skipped as unreadable: {skipped:,}.", *hints) if skipped else hints
     if not planned.request.default:
         return (*((BETTER,) if _left_in(planned) else ()), *hints)

@@ -1,6 +1,7 @@
 """Conversations through the commands: planted, detected, redacted, hardened, audited and mapped."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -153,6 +154,100 @@ def test_users_are_held_out_whole(atdp: Atdp, chat_model: Path, tmp_path: Path) 
     assert atdp(*run, "-o", tmp_path / "out").code == 0
     report = json.loads((tmp_path / "out" / "privacy_report.json").read_text())
     assert (report["records"], report["held_out"]) == (76, 4)
+
+
+@pytest.mark.ci
+def test_a_user_is_one_record_with_a_finite_epsilon(atdp: Atdp, chat_model: Path, tmp_path: Path) -> None:
+    """Each copy of a canary is a user of its own, also where ids are whole numbers, and is trained token for token."""
+    chats, unit = tmp_path / "chats.jsonl", ("--privacy-unit", "user")
+    rows = [{"user": 7 + n % 30, "n": 0.5, "messages": chat} for n, chat in enumerate(small_conversations(90))]
+    chats.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    planted, manifest = plant(atdp, chats, chat_model, "--role", "assistant", "--count", 3, "--repeats", 6)
+    users = [json.loads(line)["user"] for line in planted.read_text().splitlines()]
+    assert len(set(users)) == 30 + 18
+    again = ("-o", tmp_path / "again.jsonl", "--manifest", tmp_path / "same.json", "--from", manifest)
+    assert atdp("plant-canary", chats, *again, "--tokenizer", chat_model, *FIELD, "-q").code == 0
+    assert (tmp_path / "again.jsonl").read_bytes() == planted.read_bytes()
+    run = ("--recipe", "dp-sgd", "--checkpoint-history", "public", "--noise-multiplier", 2, "--epochs", 2, "-q")
+    data = ("--data", planted, *FIELD, *unit, "--manifest", manifest)
+    ended = atdp("harden", chat_model, *data, "-o", tmp_path / "out", *run, "--json")
+    assert ended.code == 0, ended.err
+    ledger = json.loads((tmp_path / "out" / "privacy_ledger.json").read_text())
+    report = json.loads((tmp_path / "out.private" / "privacy_report.json").read_text())
+    training = 48 - 2
+    assert (ledger["unit"], ledger["records"], report["public"]["held_out"]) == ("user", training, 2)
+    assert sum(report["planted_canaries"]) in range(16, 19)
+    events = [event for event in ledger["events"] if "sampling_rate" in event]
+    assert {event["sampling_rate"] for event in events} == {-(-training // 4) / training}
+    said = ("--sampling-probability", events[0]["sampling_rate"], "--noise-multiplier", 2, "--delta", ledger["delta"])
+    account = atdp("account", *said, "--steps", sum(event["steps"] for event in events), "--json")
+    assert ended.json["guarantees"][0]["epsilon"] == pytest.approx(account.json["guarantees"][0]["epsilon"])
+    two = atdp("plant-canary", chats, *again, "--tokenizer", chat_model, "--text-field", "a+b", "--role", "user")
+    assert two.code == 2
+
+
+@pytest.mark.ci
+def test_a_users_memorised_places_are_in_the_users_text(atdp: Atdp, chat_model: Path, tmp_path: Path) -> None:
+    """Of several conversations that are each read on their own; the map is a spans file of the users."""
+    chats, unit = tmp_path / "chats.jsonl", ("--privacy-unit", "user")
+    secret = [{"role": "assistant", "content": "Omar Haddad said the box 482913 was shipped by Lena Fischer."}]
+    known = small_conversations(60)[:40]
+    known[27] = secret
+    rows = [{"user": f"u{n % 20}", "messages": chat} for n, chat in enumerate(known)]
+    chats.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    held = write_users(tmp_path / "held.jsonl", small_conversations(200)[60:], 70)
+    model = overfitted(chat_model, tmp_path / "model", secret)
+    audit = ("audit-corpus", model, "--data", chats, *FIELD, *unit, "--eval-data", held, "--reference", chat_model)
+    done = atdp(*audit, "-o", tmp_path / "map.jsonl", "--json", "--set", "run.store=none")
+    assert done.code == 0, done.err
+    [actual] = done.json["models"]
+    assert (actual["tested"], actual["held_out"]) == (20, 70)
+    assert {place["record"] for place in actual["places"]} == {8}
+    redacted = tmp_path / "redacted.jsonl"
+    found = atdp("redact", chats, *FIELD, *unit, "--spans", tmp_path / "map.jsonl", "-o", redacted)
+    assert found.code == 0, found.err
+    before, after = (path.read_text().splitlines() for path in (chats, redacted))
+    assert [place for place, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1]] == [27]
+    assert "482913" not in after[27]
+
+
+def write_users(path: Path, conversations: list[list[dict[str, str]]], users: int) -> Path:
+    rows = [{"user": f"held {n % users}", "messages": chat} for n, chat in enumerate(conversations)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def overfitted(model: Path, folder: Path, conversation: list[dict[str, str]]) -> Path:
+    """The model after it has learnt a conversation by heart."""
+    checkpoint = load_checkpoint(model)
+    text = checkpoint.tokenizer.apply_chat_template(conversation, tokenize=False)
+    ids = torch.tensor([checkpoint.tokenizer(text, add_special_tokens=False)["input_ids"]])
+    optimizer = torch.optim.AdamW(checkpoint.model.parameters(), lr=3e-3)
+    for _ in range(100):
+        checkpoint.model(ids, labels=ids).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    checkpoint.model.save_pretrained(folder)
+    checkpoint.tokenizer.save_pretrained(folder)
+    return folder
+
+
+def test_decoys_of_a_user_are_equal_in_all_conversations(atdp: Atdp, tmp_path: Path) -> None:
+    chats = tmp_path / "chats.jsonl"
+    said = [{"role": "user", "content": "I am Emma Clarke, number 48213377."}]
+    rows = [{"who": who, "messages": said, "weight": 1.50} for who in ("a", "b", "a", "b", "a")]
+    chats.write_text("".join(json.dumps(row).replace("1.5", "1.50") + "\r\n" for row in rows), newline="")
+    ended = atdp(
+        "decoy", chats, *FIELD, "--privacy-unit", "who", "-o", tmp_path / "out", "--recipe", "decoys", "--json"
+    )
+    assert ended.code == 0, ended.err
+    assert ended.json["records"] == 2
+    copy = next((tmp_path / "out").glob("epoch-1*")).read_bytes().decode()
+    lines = copy.split("\r\n")
+    assert lines[0] == lines[2] == lines[4] != lines[1].replace('"b"', '"a"')
+    assert lines[1] == lines[3]
+    assert "Emma Clarke" not in copy
+    assert re.sub("I am .*? number [0-9]+", "I am Emma Clarke, number 48213377", copy) == chats.read_bytes().decode()
 
 
 @pytest.mark.ci

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,16 @@ def test_paths_may_be_text_and_a_dataset_is_no_path(corpus: Path, span_file: Pat
             with pytest.raises(UsageError, match="is no path") as caught:
                 DecoyDataset(place, spans, as_text)
             assert "Ada" not in str(caught.value)
+
+
+def test_a_record_of_several_conversations_is_no_example(tmp_path: Path) -> None:
+    corpus, spans = tmp_path / "chats.jsonl", tmp_path / "spans.jsonl"
+    row = {"who": "a", "messages": [{"role": "user", "content": "Emma Clarke"}]}
+    for rows, problem in ((1, None), (2, "train on those")):
+        corpus.write_text(f"{json.dumps(row)}\n" * rows)
+        spans.write_text('{"id": "a", "spans": []}\n')
+        with nullcontext() if problem is None else pytest.raises(UsageError, match=problem):
+            DecoyDataset(corpus, spans, as_text, unit="who", text_field="messages")
 
 
 @pytest.mark.parametrize("epoch", [0, 3])
