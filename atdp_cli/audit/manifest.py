@@ -1,7 +1,9 @@
 """The manifest: what was planted, where, and for which tokenizer."""
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 from atdp_cli.audit.canary import Choice, Secret, Target, Template, parse_template
+from atdp_cli.corpus.conversation import TOOLS
 from atdp_cli.errors import AtdpError, InputError, UsageError
 from atdp_cli.files.atomic_write import atomic_write
 from atdp_cli.files.documents import MAX_FILE, read_document
@@ -74,6 +77,42 @@ class Conversation(BaseModel):
     def messages(self, text: str) -> list[Message]:
         """The conversation in which a canary is said."""
         return [*([] if self.opening is None else [("user", self.opening)]), (self.role, text)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """Canaries as conversations of one message.
+
+    Attributes:
+        role: Who says it.
+        text_field: Where the corpus has its conversations.
+        chat_template: Which of the tokenizer's templates renders it; None for the only one, or that named default.
+    """
+
+    role: Role
+    text_field: str
+    chat_template: str | None = None
+
+    def written(self, conversation: Conversation, lines: Sequence[str]) -> Callable[[str, int], str]:
+        """Gives a canary's line among these, by its text and number.
+
+        It has the fields that each of them has, whether of texts or of whole numbers, with values of its own: under
+        --privacy-unit FIELD it is a record of its own, and run.holdout-by finds its group.
+        """
+        rows = [json.loads(line.removeprefix("\ufeff")) for line in lines if line.strip()]
+        kinds = {name: {type(row.get(name)) for row in rows} for name in rows[0].keys() - {TOOLS, self.text_field}}
+        largest = {name: max(row[name] for row in rows) for name, kind in kinds.items() if kind == {int}}
+
+        def line(text: str, number: int) -> str:
+            own = {
+                name: largest[name] + number if name in largest else f"canary-{len(rows)}-{number}"
+                for name, kind in kinds.items()
+                if kind <= {int, str}
+            }
+            messages = [{"role": role, "content": content} for role, content in conversation.messages(text)]
+            return json.dumps({**own, self.text_field: messages}, ensure_ascii=False)
+
+        return line
 
 
 class Manifest(BaseModel):

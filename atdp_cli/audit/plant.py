@@ -1,7 +1,6 @@
 """`atdp plant-canary` as a function: draw canaries, plant them in a corpus, and say what an audit of them can show."""
 
-import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -13,7 +12,7 @@ from atdp_cli.audit.hypothesis_tests import least_detectable, power, split_alpha
 from atdp_cli.audit.manifest import (
     Conversation,
     Manifest,
-    Role,
+    Said,
     canary_conversation,
     make_manifest,
     read_manifest,
@@ -23,7 +22,6 @@ from atdp_cli.audit.manifest import (
 from atdp_cli.audit.pool import sampled
 from atdp_cli.audit.results import MEMORISED_BITS, MIN_POWER
 from atdp_cli.audit.verdict import DEFAULT_LIMITS
-from atdp_cli.corpus.conversation import TOOLS
 from atdp_cli.corpus.record import read_records
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import Notify, RecordsRead, ignore
@@ -51,42 +49,6 @@ TEMPLATES: dict[Kind, str] = {
 
 WORDS_A_CANARY = 10
 """The fewest candidates for each canary; with fewer, too many canaries would share a word."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Said:
-    """Canaries as conversations of one message.
-
-    Attributes:
-        role: Who says it.
-        text_field: Where the corpus has its conversations.
-        chat_template: Which of the tokenizer's templates renders it; None for the only one, or that named default.
-    """
-
-    role: Role
-    text_field: str
-    chat_template: str | None = None
-
-    def written(self, conversation: Conversation, lines: Sequence[str]) -> Callable[[str, int], str]:
-        """Gives a canary's line among these, by its text and number.
-
-        It has the fields that each of them has, whether of texts or of whole numbers, with values of its own: under
-        --privacy-unit FIELD it is a record of its own, and run.holdout-by finds its group.
-        """
-        rows = [json.loads(line.removeprefix("\ufeff")) for line in lines if line.strip()]
-        kinds = {name: {type(row.get(name)) for row in rows} for name in rows[0].keys() - {TOOLS, self.text_field}}
-        largest = {name: max(row[name] for row in rows) for name, kind in kinds.items() if kind == {int}}
-
-        def line(text: str, number: int) -> str:
-            own = {
-                name: largest[name] + number if name in largest else f"canary-{len(rows)}-{number}"
-                for name, kind in kinds.items()
-                if kind <= {int, str}
-            }
-            messages = [{"role": role, "content": content} for role, content in conversation.messages(text)]
-            return json.dumps({**own, self.text_field: messages}, ensure_ascii=False)
-
-        return line
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -121,7 +121,8 @@ def _canaries(corpus: Path, options: PlantOptions, reading: TextFieldOptions, ch
         UsageError: Options do not go together.
         InputError: A file cannot be used.
     """
-    from atdp_cli.audit.plant import TEMPLATES, Said, draw_canaries, known_canaries
+    from atdp_cli.audit.manifest import Said
+    from atdp_cli.audit.plant import TEMPLATES, draw_canaries, known_canaries
 
     if options.again is not None:
         return known_canaries(options.again, reading.text_field)

@@ -17,18 +17,21 @@ from atdp_cli.files.corpus_file import kind_of, read_lines
 MOST_READ = 100_000
 """Records that are looked at."""
 
-_PERSON = """user username customer client patient person member subscriber employee student phone account subject participant
-respondent author sender speaker caller contact owner email login uid""".split()  # noqa: SIM905 - a list of words
+_PERSON = re.compile(
+    "user|username|customer|client|patient|person|member|subscriber|employee|student|account|subject|participant|"
+    "respondent|author|sender|speaker|caller|contact|owner|email|phone|login|uid"
+)
 
-_TALK = "conversation dialog dialogue thread session chat call case ticket".split()  # noqa: SIM905
+_TALK = re.compile("conversation|dialog|dialogue|thread|session|chat|call|case|ticket")
 
-_BESIDE = frozenset("id ids name no num number key uuid guid hash email phone address".split())
+_BESIDE = re.compile("ids?|name|no|num|number|key|uuid|guid|hash|email|phone|address")
+"""Other words in the names of such fields."""
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 _SPEAKER = re.compile(r"(?:<\|\w+\|>)?[\W\d_]*([^\W\d_][\w .'’-]{0,30}?)\s?:\s*\S")
 
-_NO_SPEAKERS = frozenset("q a question answer info warn warning error debug trace fatal critical notice note".split())
+_NO_SPEAKER = re.compile("q|a|question|answer|info|warn|warning|error|debug|trace|fatal|critical|notice|note")
 
 _MAYBE_CONTACT = re.compile(r"@[A-Za-z0-9]|[0-9][0-9 ().-]{5}")
 """In every text with a contact; ten times as fast."""
@@ -78,11 +81,12 @@ def _repeated_field(paths: Sequence[Path], count: int, text_field: str) -> str |
 
     Few values, one of which most records have, are roles or kinds. A field that a record lacks is none.
     """
-    found = []
+    found = list[tuple[int, int, str]]()
     for name in _names(paths[0], text_field):
         words = [word.lower() for word in _WORDS.findall(name)]
-        ranks = [rank for rank, of in enumerate((_PERSON, _TALK)) if any(word in of for word in words)]
-        if words != ["id"] and not (ranks and all(word in (*_PERSON, *_TALK, *_BESIDE) for word in words)):
+        ranks = [rank for rank, names in enumerate((_PERSON, _TALK)) if any(map(names.fullmatch, words))]
+        other = [word for word in words if not any(names.fullmatch(word) for names in (_PERSON, _TALK, _BESIDE))]
+        if other or not (ranks or words == ["id"]) or not re.fullmatch("[A-Za-z_. -]+", name):
             continue
         again = (read_records(path, text_field=text_field, id_field=name, on_error=lambda _: None) for path in paths)
         values = Counter[str]()
@@ -90,7 +94,7 @@ def _repeated_field(paths: Sequence[Path], count: int, text_field: str) -> str |
             values.update(record.id for record in islice(chain.from_iterable(again), count))
         kinds = len(values) < 20 and max(values.values(), default=0) > 0.35 * count
         if values.total() == count >= 1.1 * len(values) and not kinds:
-            found.append((*(ranks or [2]), len(values), name))
+            found.append((min(ranks, default=2), len(values), name))
     return min(found)[-1] if found else None
 
 
@@ -99,8 +103,10 @@ def _names(path: Path, text_field: str) -> list[str]:
         return parquet_names(path)
     if kind != "jsonl":
         return column_names(path, text_field)
-    with contextlib.suppress(ValueError, RecursionError):
-        return list(json.loads(next(line for _, line, _ in read_lines(path) if line.strip()).removeprefix("\ufeff")))
+    for _, line, _ in read_lines(path, lambda _: None):
+        with contextlib.suppress(ValueError, RecursionError):
+            if isinstance(row := json.loads(line.removeprefix("\ufeff")), dict):
+                return list(row)
     return []
 
 
@@ -108,15 +114,14 @@ def _take_turns(texts: Sequence[str]) -> bool:
     """Whether half of the texts begin with a label, and a fifth of these are the label before the last one again."""
     matches = (_SPEAKER.match(text) for text in texts)
     said = [match[1].casefold() for match in matches if match]
-    turns = [each for each in zip(said, said[1:], said[2:], strict=False) if not _NO_SPEAKERS.intersection(each)]
+    turns = [each for each in zip(said, said[1:], said[2:], strict=False) if not any(map(_NO_SPEAKER.fullmatch, each))]
     back = sum(first == third != second for first, second, third in turns)
     return len(turns) + 2 >= max(4, len(texts) / 2) and back >= len(turns) / 5
 
 
 def _come_again(texts: Sequence[str]) -> bool:
     """Whether five contacts or numbers, and a tenth of all, are in several different texts."""
-    different = dict.fromkeys(texts)
-    likely = filter(_MAYBE_CONTACT.search, different)
+    likely = filter(_MAYBE_CONTACT.search, dict.fromkeys(texts))
     counts = Counter(contact for text in likely for contact in set(_contacts(text)))
     again = sum(count > 1 for count in counts.values())
     return again >= max(5, len(counts) / 10)

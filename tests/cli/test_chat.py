@@ -162,6 +162,11 @@ def test_a_user_is_one_record_with_a_finite_epsilon(atdp: Atdp, chat_model: Path
     chats, unit = tmp_path / "chats.jsonl", ("--privacy-unit", "user")
     rows = [{"user": 7 + n % 30, "n": 0.5, "messages": chat} for n, chat in enumerate(small_conversations(90))]
     chats.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    dry = ("harden", chat_model, "--data", chats, *FIELD, "-o", tmp_path / "no", "--dry-run")
+    for options, told in (((), True), (unit, False)):
+        ended = atdp(*dry, *options)
+        assert ended.code == 0
+        assert ("--privacy-unit user makes them one" in " ".join(ended.err.split())) == told
     planted, manifest = plant(atdp, chats, chat_model, "--role", "assistant", "--count", 3, "--repeats", 6)
     users = [json.loads(line)["user"] for line in planted.read_text().splitlines()]
     assert len(set(users)) == 30 + 18

@@ -1,4 +1,4 @@
-"""The warning that one person has several records: where it comes, what it names, and that ordinary corpora have none."""
+"""The warning that one person has several records: where it comes, what it names, and which corpora have none."""
 
 import csv
 import json
@@ -157,6 +157,16 @@ def test_no_unit_is_named_that_cannot_be_read(tmp_path: Path) -> None:
         assert warned(path) is None
     pq.write_table(pa.Table.from_pylist(rows(user_id=[0.5, 1.5, 2.5])), path.with_suffix(".parquet"))
     assert warned(path.with_suffix(".parquet")) is None
+
+
+def test_lines_that_are_skipped_name_no_field(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.jsonl"
+    good = "".join(json.dumps(row) + "\n" for row in rows(user=USERS))
+    path.write_text('\n[1, {"user": 2}]\n{"user"\n7\n' + good)
+    records = list(read_records(path, on_error=lambda _: None))
+    assert "--privacy-unit user makes" in str(several_records([path], records, "line", "text"))
+    path.write_text(good.replace('"user"', '"user 4929 1111"'))
+    assert warned(path) is None  # a name with digits may be somebody's
 
 
 def test_conversations_are_told_as_texts_are(tmp_path: Path) -> None:
