@@ -56,7 +56,7 @@ def report_command(
     """
     folder = request.folder
     if options.others or options.eval_data is not None:
-        if any((request.name, request.audit, request.map, options.html, options.verify)):
+        if any((request.name, request.audit, request.findings, options.html, options.verify)):
             raise UsageError("Several models are compared in a table.", "Leave other options out, or give one folder.")
         _compare((folder, *options.others), options.eval_data, as_json=printing.as_json)
         return
@@ -67,7 +67,7 @@ def report_command(
     if page is not None:
         check_new(page, force=replacing.force)
     if options.verify:
-        shown = (options.html, request.map, request.name, printing.as_json or None)
+        shown = (options.html, request.findings, request.name, printing.as_json or None)
         _verify(folder, request.audit, showing=any(option is not None for option in shown))
         return
     read = report(request)
@@ -87,7 +87,7 @@ def _say_what_was_put_in(request: ReportRequest) -> None:
     folder = request.folder
     for given, says in (
         (request.name, f"The name is in the reports of {folder}."),
-        (request.map, f"The maps are in the private report of {folder}."),
+        (request.findings, f"The findings are in the private report of {folder}."),
         (request.audit, f"The audits are in the reports of {folder}."),
     ):
         if given is not None:
@@ -125,7 +125,7 @@ def _verify(folder: Path, audit: Path | None, *, showing: bool) -> None:
     if showing:
         raise UsageError(
             "--verify shows and changes no report.",
-            "Leave out --html, --json, --map and --name.",
+            "Leave out --html, --json, --findings and --name.",
         )
     differences = verify(folder, audit)
     # Audits can only be confirmed by their file.

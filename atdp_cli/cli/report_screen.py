@@ -193,6 +193,8 @@ def _within(value: float | None, interval: tuple[float, float] | None) -> str:
 
 def _show_private(report: PrivateReport, console: Console) -> None:
     show_measured(report, console)
+    for sentence in report.review:
+        console.print(f"Private: {sentence}")
     for memory in report.maps:
         console.print(f"Private: memory map of {MODEL_NAMES[memory.of]}: {' '.join(memory.sentences)}")
     for stage in report.stages:

@@ -3,9 +3,8 @@
 import io
 import re
 import sys
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -19,7 +18,8 @@ from atdp_cli.settings import Option, Options
 
 if TYPE_CHECKING:
     from atdp_cli.detection.review.queue import QueueEntry
-    from atdp_cli.detection.review.run import Review, ReviewSummary
+    from atdp_cli.detection.review.run import Review
+    from atdp_cli.detection.review.summary import ReviewSummary
 
 KEYS = "k  right as it stands, next     s  skip     u  undo     q  quit, resume later"
 MASK_KEYS = "d N  drop mask N     r N  reveal mask N     m TEXT  mark a term that was missed"
@@ -54,16 +54,17 @@ def review_command(
 
     Every decision is saved at once, so the next call resumes where this one ended.
     """
-    from atdp_cli.detection.review.run import open_review, summarise
+    from atdp_cli.detection.review.run import open_review
+    from atdp_cli.detection.review.summary import summarise
 
     walk = open_review(queue, **dict(options))
     console = stderr_console(quiet=printing.quiet)
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
     _walk(walk, console)
-    summary = summarise(walk.queue)
+    summary = summarise(walk.queue, path=walk.path, allow=walk.lists.allow, deny=walk.lists.deny)
     if printing.as_json:
-        write_json(_summary_json(walk, summary))
+        write_json(summary.model_dump(mode="json"))
     _say_summary(console, walk, summary)
 
 
@@ -184,25 +185,10 @@ def _say_summary(console: Console, walk: "Review", summary: "ReviewSummary") -> 
         f"Masks dropped: {summary.dropped:,}. Terms marked: {summary.marked:,}.",
         soft_wrap=True,
     )
-    for what, share in (
-        ("Flagged sentences with a wrong mask", summary.wrongly_flagged),
-        ("Flagged sentences with a missed term", summary.missed_in_flagged),
-        ("Unflagged sentences with a missed term", summary.missed_in_unflagged),
-    ):
-        if share.share is not None:
-            console.print(f"{what}: {share.share:.1%} (95% interval {share.low:.1%} to {share.high:.1%}).")
+    for sentence in summary.says():
+        console.print(sentence)
     commands = next_commands(walk)
     if commands:
         console.print("Use the lists:")
     for command in commands:
         console.print(f"  {command}", soft_wrap=True)
-
-
-def _summary_json(walk: "Review", summary: "ReviewSummary") -> dict[str, Any]:
-    return {
-        "schema_version": 1,
-        "queue": str(walk.path),
-        "allow": str(walk.lists.allow),
-        "deny": str(walk.lists.deny),
-        **asdict(summary),
-    }

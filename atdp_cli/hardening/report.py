@@ -2,6 +2,7 @@
 
 import os
 import platform
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -252,6 +253,7 @@ def private_report(
             else missed_names((each.record for each in data.trained), data.pipeline)
         ),
         flagged_spans=sum(len(flagged.spans) for flagged in data.trained),
+        flagged_labels=tuple(Counter(span.label for each in data.trained for span in each.spans).most_common()),
         unread_records=sum(not any(windows) for windows in zip(*data.training.values(), strict=True)),
         listed_terms=sum(len(read_terms(file)) for file in (*request.detector.allow, *request.detector.deny)),
         interruptions=interruptions,

@@ -330,6 +330,8 @@ class PrivateReport(Frozen):
         planted_canaries: How many training records carry each canary of the manifest; null without one.
         flagged_spans: Flagged spans of the training records.
         flagged_share: Of the characters of the training records, in [0, 1].
+        flagged_labels: How many spans have each label.
+        review: What people found missed or wrongly flagged, a sentence each; empty where no review was put in.
         missed_names: A sentence, where they look like another language than the detector reads; else null.
         unread_records: Training records without a token to learn from: they took part and added nothing.
         interruptions: How often the run was interrupted and resumed.
@@ -355,6 +357,8 @@ class PrivateReport(Frozen):
     given: dict[str, str] | None = None
     flagged_spans: int
     flagged_share: float
+    flagged_labels: tuple[tuple[str, int], ...] = ()
+    review: tuple[str, ...] = ()
     missed_names: str | None = None
     unread_records: int
     listed_terms: int

@@ -10,11 +10,10 @@ from atdp_cli.files.checkpoint_names import CONFIG
 from atdp_cli.reporting.document import REPORT_FILE, AuditReport, Report
 from atdp_cli.reporting.write import (
     attach_audits,
-    attach_maps,
+    attach_findings,
     audit_report,
     checked_name,
     read_audits,
-    read_maps,
     read_report,
     rewrite_reports,
 )
@@ -43,8 +42,9 @@ class ReportRequest(Options):
     publish_audits: Annotated[bool, Option()] = False
     """With --audit: put the audits of other models into the public report as well."""
 
-    map: Annotated[Path | None, Option(metavar="FILE")] = None
-    """Put the JSON of audit-corpus into the report of OUT.private, and write it again."""
+    findings: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Put the JSON of audit-corpus (memory maps) or of review (what the detector misses) into the report of
+    OUT.private, and write it again."""
 
 
 def report(request: ReportRequest) -> Report | AuditReport:
@@ -54,20 +54,22 @@ def report(request: ReportRequest) -> Report | AuditReport:
         The public report of OUT, or the whole one of OUT.private; for a model that `harden` did not write its audits.
 
     Raises:
-        InputError: A report, the audits or the maps cannot be read, or none of them is of this model.
+        InputError: A report, the audits or the findings cannot be read, or none of them is of this model.
         RunError: A file cannot be written.
     """
     folder = request.folder
     if request.publish_audits and request.audit is None:
         raise UsageError("--publish-audits goes with --audit.", "Add --audit FILE.")
     if request.audit is not None and not (folder / REPORT_FILE).exists() and (folder / CONFIG).exists():
-        if request.name is not None or request.map is not None:
-            raise UsageError(f"{folder} has no report, so nothing can be put into one.", "Leave out --name and --map.")
+        if request.name is not None or request.findings is not None:
+            raise UsageError(
+                f"{folder} has no report, so nothing can be put into one.", "Leave out --name and --findings."
+            )
         return audit_report(folder, read_audits(request.audit))
     if request.name is not None:
         rewrite_reports(folder, lambda report: report.model_copy(update={"name": request.name}))
-    if request.map is not None:
-        attach_maps(folder, read_maps(request.map))
+    if request.findings is not None:
+        attach_findings(folder, request.findings)
     if request.audit is None:
         return read_report(folder)
     return attach_audits(folder, read_audits(request.audit), publish=request.publish_audits)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, get_args
 
 import numpy as np
-from pydantic import BaseModel, Field, RootModel
+from pydantic import BaseModel, Discriminator, Field, RootModel, Tag
 
 from atdp_cli.audit.exposure import bootstrap
 from atdp_cli.audit.results import (
@@ -19,6 +19,7 @@ from atdp_cli.audit.results import (
     Relearning,
     Verdict,
 )
+from atdp_cli.detection.review.summary import ReviewSummary
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.atomic_write import atomic_write
 from atdp_cli.files.documents import copy_fields, read_document
@@ -138,37 +139,61 @@ def rewrite_reports(
     return public
 
 
-def attach_maps(folder: Path, maps: Sequence[MemoryMap]) -> None:
-    """Put memory maps into the private report of a model's folder, in place of those that it had.
+def attach_findings(folder: Path, path: Path) -> None:
+    """Put what a file of `audit-corpus --json` or `review --json` says into the private report of a model's folder.
+
+    It takes the place of what the report had.
 
     Args:
         folder: OUT; its report is that in OUT.private/.
 
     Raises:
-        InputError: There is no private report, or none of the maps is of this model.
+        InputError: There is no private report, the file is neither, or it is not about this model or detector.
         RunError: A file cannot be written.
     """
     private_folder = beside(folder, PRIVATE)
     private = read_private(private_folder)
+    found = read_document(path, _FindingsFile, name="The findings", remedy=FINDINGS).root
+    if isinstance(found, MemoryDocument):
+        change: dict[str, object] = {"maps": _map_entries(private, found.models)}
+    elif found.tier != private.public.detector.tier:
+        says = f"The review is of tier {found.tier}, and the run flagged by tier {private.public.detector.tier}."
+        raise InputError(says, "Review a queue of the run's own tier.")
+    else:
+        change = {"review": (f"{found.reviewed:,} sentences were reviewed.", *found.says())}
+    for rendered, text in _rendered(private_folder, private.model_copy(update=change)).items():
+        with atomic_write(rendered) as stream:
+            stream.write(text.encode())
+
+
+FINDINGS = (
+    "Write it by atdp audit-corpus MODEL --data CORPUS --eval-data UNREAD --json, or by atdp review QUEUE --json."
+)
+
+
+def _kind_of(findings: object) -> str:
+    return "review" if isinstance(findings, dict) and "queue" in findings else "maps"
+
+
+class _FindingsFile(RootModel[MemoryDocument | ReviewSummary]):
+    root: Annotated[
+        Annotated[MemoryDocument, Tag("maps")] | Annotated[ReviewSummary, Tag("review")], Discriminator(_kind_of)
+    ]
+
+
+def _map_entries(private: PrivateReport, maps: Sequence[MemoryMap]) -> tuple[MemoryEntry, ...]:
+    """The maps as a report has them, this model's first.
+
+    Raises:
+        InputError: None of them is of this model.
+    """
     entries = sorted(
         (_memory(memory_map, _models(private.public, private)) for memory_map in maps),
         key=lambda entry: _ORDER.index(entry.of),
     )
     if not entries or entries[0].of != "after":
         raise InputError("None of these maps is of the weights that the report is about.", "Map that folder too.")
-    for path, text in _rendered(private_folder, private.model_copy(update={"maps": tuple(entries)})).items():
-        with atomic_write(path) as stream:
-            stream.write(text.encode())
-
-
-def read_maps(path: Path) -> tuple[MemoryMap, ...]:
-    """The maps in a file that `audit-corpus --json` wrote.
-
-    Raises:
-        InputError: It is no such file.
-    """
-    remedy = "Write it by atdp audit-corpus MODEL --data CORPUS --eval-data UNREAD --json > map.json."
-    return read_document(path, MemoryDocument, name="The map", remedy=remedy).models
+    return tuple(entries)
 
 
 NULL_BAND = (-log2(0.975), -log2(0.025))

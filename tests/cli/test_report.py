@@ -1,12 +1,12 @@
 """`atdp report`: what it renders, what it puts in, what it refuses, and that nothing secret is in any of it."""
 
+import io
 import json
 import re
 import shutil
 import subprocess
 import sys
 from contextlib import redirect_stdout
-from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -38,7 +38,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory, checkpoint_folder: Path, l
     assert run([str(part) for part in ["harden", leaky.model, *options, "-o", out]]) == 0
     arguments = ["audit-canary", out, leaky.model, checkpoint_folder, "--manifest", leaky.manifest]
     options = ["--reference", checkpoint_folder, "--attacks", "extraction", "--json", "-q"]
-    with redirect_stdout(StringIO()) as printed:
+    with redirect_stdout(io.StringIO()) as printed:
         run([str(part) for part in [*arguments, *options]])
     (out.parent / "audit.json").write_text(printed.getvalue(), encoding="utf-8")
     return out
@@ -262,7 +262,7 @@ def test_a_map_is_put_into_the_private_report_alone(
     assert mapped.code == 0, mapped.err
     file.write_text(mapped.out, encoding="utf-8")
     before = {path: path.read_bytes() for path in out.iterdir()}
-    shown = atdp("report", out, "--map", file)
+    shown = atdp("report", out, "--findings", file)
     assert shown.code == 0, shown.err
     assert {path: path.read_bytes() for path in out.iterdir()} == before
     document = json.loads((private / "privacy_report.json").read_text(encoding="utf-8"))
@@ -274,13 +274,45 @@ def test_a_map_is_put_into_the_private_report_alone(
     }
     assert "Memory map of this model" in (private / "privacy_report.html").read_text(encoding="utf-8")
     assert "memory map of this model: " in atdp("report", private).out.replace("\n", " ")
-    assert atdp("report", out, "--verify", "--map", file).code == 2
+    assert atdp("report", out, "--verify", "--findings", file).code == 2
     alone = {"schema_version": 1, "models": [mapped.json["models"][1]]}
     file.write_text(json.dumps(alone), encoding="utf-8")
-    refused = atdp("report", out, "--map", file)
+    refused = atdp("report", out, "--findings", file)
     assert (refused.code, "None of these maps" in refused.err) == (2, True)
-    audits = atdp("report", out, "--map", out.parent / "audit.json")
+    audits = atdp("report", out, "--findings", out.parent / "audit.json")
     assert (audits.code, "malformed" in audits.err) == (2, True)
+
+
+def test_what_a_review_found_is_put_into_the_private_report_alone(
+    atdp: Atdp, out: Path, leaky: Leaky, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue, file, private = out.parent / "queue.jsonl", out.parent / "review.json", out.with_name("out.private")
+    for tier in ("low-entity", "high-entity"):
+        options = ["--tier", tier, "--review", queue, "--force", "--set", "run.review-share=0.2"]
+        assert atdp("detect", leaky.corpus, *options, "-o", out.parent / "spans", "--set", "run.store=none").code == 0
+        typed = io.TextIOWrapper(io.BytesIO(b"m my\nm the\nm I\nk\n" * 200), encoding="utf-8")
+        monkeypatch.setattr("sys.stdin", typed)
+        reviewed = atdp("review", queue, "--json")
+        assert reviewed.code == 0, reviewed.err
+        file.write_text(reviewed.out, encoding="utf-8")
+        before = {path: path.read_bytes() for path in out.iterdir()}
+        ended = atdp("report", out, "--findings", file)
+        assert {path: path.read_bytes() for path in out.iterdir()} == before
+        if tier == "high-entity":
+            assert (ended.code, "The review is of tier high-entity" in ended.err) == (2, True), ended.err
+            break
+        assert ended.code == 0, ended.err
+        document = json.loads((private / "privacy_report.json").read_text(encoding="utf-8"))
+        schema("private_report.schema.json").validate(document)
+        assert document["review"][0] == f"{reviewed.json['reviewed']} sentences were reviewed."
+        missed = [rate for name, rate in reviewed.json.items() if name.startswith("missed") and rate["share"]]
+        assert missed, "the term that was typed is a miss"
+        for rate in missed:
+            says = f"{rate['share']:.1%} (95% interval {rate['low']:.1%} to {rate['high']:.1%})"
+            assert says in " ".join(document["review"])
+            assert says in (private / "privacy_report.html").read_text(encoding="utf-8")
+        counts = dict(document["flagged_labels"])
+        assert sum(counts.values()) == document["flagged_spans"]
 
 
 def test_several_are_one_table_and_equal_rows_are_one(atdp: Atdp, out: Path, tmp_path: Path) -> None:

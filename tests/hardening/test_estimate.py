@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.detection.review.run import estimate
+from atdp_cli.detection.review.summary import estimate
 
 
 @given(st.integers(1, 60), st.data())

@@ -27,50 +27,6 @@ from atdp_cli.files.corpus_file import STANDARD_INPUT, check_readable, compressi
 
 
 @dataclass(frozen=True, kw_only=True)
-class ErrorRate:
-    """An estimated share with its 95 % interval.
-
-    Attributes:
-        sampled: How many were looked at.
-        share: None where nothing was.
-        low: 0 where nothing was.
-        high: 1 where nothing was.
-    """
-
-    sampled: int
-    share: float | None
-    low: float
-    high: float
-
-
-def estimate(sampled: Sequence[tuple[bool, float]]) -> ErrorRate:
-    """Estimate the share of hits; each sentence is weighted by how many it stands for.
-
-    The interval is Clopper and Pearson's for the effective sample size; where all weights are equal, that is the
-    number of sentences.
-    Source: Korn and Graubard 1998, "Confidence intervals for proportions with small expected number of
-    positive counts estimated from survey data".
-
-    Args:
-        sampled: Whether it is a hit, and a weight above 0, for each.
-    """
-    from scipy.special import betaincinv
-
-    if not sampled:
-        return ErrorRate(sampled=0, share=None, low=0.0, high=1.0)
-    total = sum(weight for _, weight in sampled)
-    share = sum(weight for hit, weight in sampled if hit) / total
-    size = total**2 / sum(weight**2 for _, weight in sampled)
-    hits = share * size
-    low = float(betaincinv(hits, size - hits + 1, 0.025)) if any(hit for hit, _ in sampled) else 0.0
-    high = 1.0 if all(hit for hit, _ in sampled) else float(betaincinv(hits + 1, size - hits, 0.975))
-    return ErrorRate(sampled=len(sampled), share=share, low=low, high=high)
-
-
-ReviewVerdict = Literal["reviewed", "skipped"]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Lists:
     """The lists that a review adds terms to."""
 
@@ -184,7 +140,7 @@ class Review:
         if term not in self.pending.mark:
             self._pend(replace(self.pending, mark=(*self.pending.mark, term)))
 
-    def decide(self, verdict: ReviewVerdict) -> None:
+    def decide(self, verdict: Literal["reviewed", "skipped"]) -> None:
         """Finish the current sentence: write the lists and the queue, and move on. Skipping discards pending changes.
 
         Raises:
@@ -318,58 +274,8 @@ def open_review(
     check_apart(corpora, (path, lists.allow, lists.deny))
     check_list(lists.allow)
     check_list(lists.deny)
-    todo = (at for at, verdict in enumerate(map(_verdict, queue.entries)) if verdict is None)
+    todo = (at for at, entry in enumerate(queue.entries) if entry.decision is None)
     return Review(path=path, queue=queue, lists=lists, data=corpora, todo=tuple(todo))
-
-
-def _verdict(entry: QueueEntry) -> ReviewVerdict | None:
-    return entry.decision.verdict if entry.decision else None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReviewSummary:
-    """How far a review is, and what it says about the detector.
-
-    Attributes:
-        sentences: In the queue.
-        reviewed: Looked at.
-        skipped: Passed by.
-        left: Without a decision.
-        dropped: Spans found not to be sensitive.
-        marked: Terms found missing, once for each sentence.
-        wrongly_flagged: Of flagged sentences, those with a dropped span.
-        missed_in_flagged: Of flagged sentences, those with a missed term.
-        missed_in_unflagged: Of unflagged sentences, those with a missed term.
-    """
-
-    sentences: int
-    reviewed: int
-    skipped: int
-    left: int
-    dropped: int
-    marked: int
-    wrongly_flagged: ErrorRate
-    missed_in_flagged: ErrorRate
-    missed_in_unflagged: ErrorRate
-
-
-def summarise(queue: Queue) -> ReviewSummary:
-    """Count the decisions of a queue; estimate the detector's errors in the corpus from what was reviewed."""
-    verdicts = list(map(_verdict, queue.entries))
-    reviewed = [(entry, entry.decision) for entry in queue.entries if entry.decision and _verdict(entry) == "reviewed"]
-    flagged = [(entry, decision) for entry, decision in reviewed if entry.stratum == "flagged"]
-    unflagged = [(entry, decision) for entry, decision in reviewed if entry.stratum == "unflagged"]
-    return ReviewSummary(
-        sentences=len(queue.entries),
-        reviewed=len(reviewed),
-        skipped=verdicts.count("skipped"),
-        left=verdicts.count(None),
-        dropped=sum(len(decision.drop) for _, decision in reviewed),
-        marked=sum(len(decision.mark) for _, decision in reviewed),
-        wrongly_flagged=estimate([(bool(decision.drop), entry.stands_for) for entry, decision in flagged]),
-        missed_in_flagged=estimate([(bool(decision.mark), entry.stands_for) for entry, decision in flagged]),
-        missed_in_unflagged=estimate([(bool(decision.mark), entry.stands_for) for entry, decision in unflagged]),
-    )
 
 
 def next_commands(review: Review) -> tuple[str, ...]:
