@@ -24,6 +24,7 @@ from atdp_cli.detection.text_identity import text_identity
 from atdp_cli.errors import UsageError
 from atdp_cli.events import ChoiceWarning, Event, Notify
 from atdp_cli.files.atomic_write import real_path
+from atdp_cli.files.documents import file_sha256
 from atdp_cli.files.private import private_folder
 from atdp_cli.privacy.relation import Flags, HumanInput
 
@@ -48,6 +49,7 @@ class Detector:
         ner: What finds entities in place of the pipeline; None for the pipeline itself.
         allow: Lists of terms that are not sensitive.
         deny: Lists of terms that always are.
+        public_lists: Why these lists are public, as the user declares; empty where nobody does.
         speaker_labels: Words that are labels of speakers before a colon at the start of a line; see `structure`.
         label_filter: Which spans count.
         executor: Where to read.
@@ -61,6 +63,7 @@ class Detector:
     ner: Ner | None = None
     allow: tuple[Path, ...] = ()
     deny: tuple[Path, ...] = ()
+    public_lists: str = ""
     speaker_labels: tuple[str, ...] = ()
     label_filter: LabelFilter = ALL_LABELS
     executor: Executor = THIS_PROCESS
@@ -95,6 +98,7 @@ def make_detector(
         label_filter=_label_filter(options, settings),
         allow=options.allow,
         deny=options.deny,
+        public_lists=settings.public_lists,
         pipeline=settings.spacy_pipeline,
         ner=None if settings.ner is None else parse_ner(settings.ner),
         executor=make_executor(run_on, options.workers),
@@ -140,8 +144,8 @@ def flags_of(detector: Detector, *, spans: bool, review: bool, extra_spans: bool
         extra_spans: Whether files have more of them.
     """
     human: dict[HumanInput, object] = {
-        "allow": detector.allow,
-        "deny": detector.deny,
+        "allow": detector.allow and not detector.public_lists,
+        "deny": detector.deny and not detector.public_lists,
         "spans": spans,
         "extra-spans": extra_spans,
         "review-each-epoch": review,
@@ -152,6 +156,7 @@ def flags_of(detector: Detector, *, spans: bool, review: bool, extra_spans: bool
         tier=detector.tier.value,
         human=tuple(option for option, given in human.items() if given),
         crosscheck=detector.crosscheck is not None,
+        public_lists=detector.public_lists if detector.allow or detector.deny else "",
         labels=labels.entities,
         without=labels.exclude,
         least_confidence=labels.min_confidence,
@@ -167,6 +172,9 @@ def _settings_of(detector: Detector) -> dict[str, object]:
         "entities": labels.entities,
         "exclude": labels.exclude,
         "min_confidence": labels.min_confidence,
+        # What is public is part of the detector, so that runs with other lists do not flag the same.
+        "allow": sorted(map(file_sha256, detector.allow)) if detector.public_lists else None,
+        "deny": sorted(map(file_sha256, detector.deny)) if detector.public_lists else None,
     }
     return {name: value for name, value in settings.items() if value}
 

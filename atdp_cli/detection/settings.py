@@ -18,6 +18,9 @@ CROSSCHECK = "crosscheck"
 LONGEST_LABEL = 40
 """Characters of the label of a speaker."""
 
+LONGEST_REASON = 200
+"""Characters of the reason why lists are public."""
+
 
 def _speakers(labels: tuple[str, ...]) -> tuple[str, ...]:
     """Each label once, sorted."""
@@ -29,6 +32,14 @@ def _speakers(labels: tuple[str, ...]) -> tuple[str, ...]:
                 f"Give words of at most {LONGEST_LABEL} characters without : and >, such as USR, SYS and ACT.",
             )
     return tuple(found)
+
+
+def _reason(text: str) -> str:
+    if len(text) > LONGEST_REASON or not text.isprintable():
+        raise contradiction(
+            f"public_lists is no reason of at most {LONGEST_REASON} characters that show.", "Give a shorter one."
+        )
+    return text.strip()
 
 
 class CrosscheckSettings(Options):
@@ -74,6 +85,16 @@ class DetectorSettings(Options):
     ] = ()
     """Words that before : or > at the start of a line only say who speaks. They are never flagged there, nor further on
     in a line that begins with one. Usual ones are known. State what is public; do not read it off private records."""
+
+    public_lists: Annotated[
+        str,
+        AfterValidator(_reason),
+        Field(examples=["product names of the catalogue; J. Doe"]),
+        Option(fingerprint="recipe", public=True),
+    ] = ""
+    """Why the lists of --allow and --deny are public, and who says so: nobody made them from the corpus. Then they are
+    part of the detector, as its rules are, and guarantees for flagged values hold with them. It is published. A list
+    that atdp review wrote is not public."""
 
     crosscheck: Annotated[CrosscheckSettings | None, Option()] = None
     """A language model to ask about what is not flagged. Default: nobody is asked."""

@@ -77,6 +77,7 @@ def options_of(request: SettledRequest) -> dict[str, Any]:
         "review_each_epoch": request.review,
         "tier": detector.tier,
         "speaker_labels": detector.speaker_labels or None,
+        "public_lists": detector.public_lists or None,
         "entities": ",".join(detector.label_filter.entities) or None,
         "exclude": ",".join(detector.label_filter.exclude) or None,
         "min_confidence": detector.label_filter.min_confidence or None,

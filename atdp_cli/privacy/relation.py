@@ -47,6 +47,7 @@ class Flags(_Frozen):
         labels: The labels that alone count; none for all.
         without: Labels that do not count.
         least_confidence: The least confidence of a flag that counts.
+        public_lists: Why lists of terms are public and part of the detector, as the user declares; empty without such.
         crosscheck: Whether a language model has a say, by which one record can change another's flags as well.
     """
 
@@ -54,6 +55,7 @@ class Flags(_Frozen):
     tier: str
     human: tuple[HumanInput, ...] = ()
     crosscheck: bool = False
+    public_lists: Annotated[str, Field(max_length=200)] = ""
     labels: tuple[Label, ...] = ()
     without: tuple[Label, ...] = ()
     least_confidence: float = Field(default=0.0, ge=0, le=1)

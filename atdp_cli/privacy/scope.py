@@ -133,7 +133,7 @@ def selective_neighbours(ledger: Ledger) -> Neighbours | str:
         return "no stage was trained on redacted text or decoys"
     if reason := _unprotected(ledger) or _unknown(ledger) or flags_moved(ledger):
         return reason
-    if reason := detectors_disagree(_relations(ledger)):
+    if reason := detectors_disagree(relations(ledger)):
         return reason
     return intersect([(event.stage, event.relation) for event in plain])
 
@@ -162,13 +162,13 @@ def uncounted_neighbours(ledger: Ledger) -> Neighbours | str:
     neighbours = selective_neighbours(ledger)
     if isinstance(neighbours, str):
         return neighbours
-    everything = intersect(_relations(ledger))
+    everything = intersect(relations(ledger))
     if isinstance(everything, str):
         return everything
     return everything if "votes" in everything.shapes else "nothing is counted"
 
 
-def _relations(ledger: Ledger) -> list[tuple[str, Relation]]:
+def relations(ledger: Ledger) -> list[tuple[str, Relation]]:
     """The stage and the relation of each event that read records."""
     return [
         (event.stage, event.relation)

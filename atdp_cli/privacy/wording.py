@@ -24,6 +24,7 @@ from atdp_cli.privacy.scope import (
     no_end_to_end,
     others_flag,
     reference_pasts,
+    relations,
     selective_void,
 )
 
@@ -209,11 +210,18 @@ def assumptions(
         return (*insecure, INCREMENT_ONLY, *_not_counted(ledger), *sampling)
     if neighbours is not None:
         between = neighbour_sentences(neighbours, exact=exact)
-        return (*insecure, *between, *_starts(ledger), *(() if exact else sampling), release)
+        return (*insecure, *between, *_lists(ledger), *_starts(ledger), *(() if exact else sampling), release)
     if reason := no_end_to_end(ledger):
         return (*insecure, f"No finite ε: {reason}.")
     starts = _starts(ledger) if private_events(ledger.events) or reference_pasts(ledger) else ()
-    return (*insecure, *starts, *sampling, release)
+    return (*insecure, *_lists(ledger), *starts, *sampling, release)
+
+
+def _lists(ledger: Ledger) -> tuple[str, ...]:
+    """The assumption about lists of terms that count as public, once for each reason."""
+    flags = (relation.flags for _, relation in relations(ledger))
+    reasons = dict.fromkeys(each.public_lists for each in flags if each is not None and each.public_lists)
+    return tuple(f"The lists of terms were not made from the corpus, as the user declares: {each}" for each in reasons)
 
 
 def _starts(ledger: Ledger) -> tuple[str, ...]:

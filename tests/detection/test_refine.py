@@ -1,5 +1,6 @@
 """Identifiers come before entities, and common words are no names."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +10,10 @@ from atdp_cli.corpus.spans import Span, Tier, at_tier, merge
 from atdp_cli.detection.detect import detect_records
 from atdp_cli.detection.detector import Detector, flags_of
 from atdp_cli.detection.refine import is_public, refined
+from atdp_cli.detection.settings import DetectorSettings
 from atdp_cli.detection.text_identity import text_identity
 from atdp_cli.detection.word_lists import all_names, common_words, commonest_words, given_names, surnames
+from atdp_cli.errors import UsageError
 
 
 def entity(text: str, name: str, label: str, source: str = "ner") -> Span:
@@ -142,3 +145,24 @@ def test_settings_belong_to_the_identity_of_the_detector() -> None:
     both = Detector(speaker_labels=("USR", "SYS")), Detector(speaker_labels=("SYS", "USR", "USR"))
     assert len({flags_of(each, spans=False, review=False).detector for each in both}) == 1
     assert flags_of(Detector(), spans=False, review=False).detector == plain
+
+
+def test_public_lists_are_part_of_the_detector_by_their_contents(tmp_path: Path) -> None:
+    names = ("a", "same as a", "b")
+    for name, text in zip(names, ("Emma\n", "Emma\n", "Omar\n"), strict=True):
+        (tmp_path / name).write_text(text)
+    reason = "staff handbook, J. Doe"
+    flags = [
+        flags_of(Detector(deny=(tmp_path / name,), public_lists=reason), spans=False, review=False) for name in names
+    ]
+    assert flags[0] == flags[1], "wherever a list lies"
+    assert flags[0].detector != flags[2].detector
+    assert {each.human for each in flags} == {()}
+    assert {each.public_lists for each in flags} == {reason}
+    private = flags_of(Detector(deny=(tmp_path / "a",)), spans=False, review=False)
+    assert (private.human, private.public_lists) == (("deny",), "")
+    without = flags_of(Detector(public_lists=reason), spans=False, review=False)
+    assert without == flags_of(Detector(), spans=False, review=False), "a reason without a list says nothing"
+    for text in ("x" * 201, "a\x1b[31m"):
+        with pytest.raises(UsageError, match="public_lists"):
+            DetectorSettings(public_lists=text)

@@ -86,3 +86,18 @@ def test_steps_that_read_no_flags_keep_theirs(who: str) -> None:
     assert supported[0].epsilon is not None
     assert supported[0].epsilon < 10
     assert "depends on" not in str(guarantees(ledger(noisy(1.2, 20))))
+
+
+@pytest.mark.parametrize("kind", KINDS[:-1])  # the last has a stage without the list, so two detectors
+def test_lists_that_are_declared_public_are_part_of_the_detector(kind: str) -> None:
+    """A list that is no one's record decides nothing by a record: what holds without lists holds, and says so."""
+    reason = "product names, J. Doe"
+    without, declared = (guarantees(ledger(*_read(kind, flags))) for flags in ({}, {"public_lists": reason}))
+    assert [(each.scope, each.epsilon) for each in declared] == [(each.scope, each.epsilon) for each in without]
+    finite = [each for each in declared if each.epsilon is not None and each.scope != "increment"]
+    assert finite
+    for each in finite:
+        says = [text for text in each.assumptions if reason in text]
+        assert bool(says) is not math.isinf(each.epsilon or 0), each.scope
+    besides = ledger(*_read(kind, {"public_lists": reason, "human": ("review-each-epoch",)}))
+    assert {each.scope for each in guarantees(besides)} == {"end_to_end", "increment"}, "people still have a say"
