@@ -11,7 +11,7 @@ from itertools import accumulate, groupby, pairwise
 from typing import Any, NamedTuple
 
 from atdp_cli.corpus.json_text import NUMBER, Leaf, Value, from_json, leaves, quoted, unescaped
-from atdp_cli.corpus.segments import Segment, Selection
+from atdp_cli.corpus.segments import Segment
 from atdp_cli.errors import InputError
 
 REASONING = ("reasoning_content", "reasoning", "thinking")
@@ -112,24 +112,6 @@ class Chat(NamedTuple):
     def conversation(self, written: Sequence[str]) -> TemplateInput:
         """The messages and tools with this JSON in the place of the turns, as a chat template is given them."""
         return chat_format(json.loads(with_texts(self.line, self.whole(), written)), self.fields, "")
-
-
-def check_alike(before: bool | None, conversation: bool, where: str, selection: Selection) -> bool:
-    """Refuse a mix of texts and conversations.
-
-    Args:
-        before: What the records before are; None for the first.
-
-    Raises:
-        InputError: They differ.
-    """
-    if before not in (None, conversation):
-        kinds = ("a conversation", "a text") if conversation else ("a text", "a conversation")
-        raise InputError(
-            f"{where}: the field {selection.text_field} holds {kinds[0]}, and {kinds[1]} in the lines before.",
-            "Keep texts and conversations in files of their own.",
-        )
-    return conversation
 
 
 def chat_format(row: Mapping[str, Any], fields: Sequence[str], where: str) -> TemplateInput:

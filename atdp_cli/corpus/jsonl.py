@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from atdp_cli.corpus.conversation import Chat, Part, check_alike, read_conversation
+from atdp_cli.corpus.conversation import Chat, Part, read_conversation
 from atdp_cli.corpus.json_text import Value, after_space, object_members
 from atdp_cli.corpus.segments import Segment, Selection, record_numbers
 from atdp_cli.errors import InputError
@@ -32,7 +32,11 @@ def json_segments(path: Path, selection: Selection, on_error: OnError) -> Iterat
             members = _members(text, where)
             id_ = str(number) if selection.key is None else _id(members, selection.key, where)
             texts = _texts(text, members, where, selection)
-            conversations = check_alike(conversations, texts.turns[0] >= 0, where, selection)
+            if conversations not in (None, texts.turns[0] >= 0):
+                kinds = "a text, and a conversation" if conversations else "a conversation, and a text"
+                problem = f"{where}: the field {selection.text_field} holds {kinds} in the lines before."
+                raise InputError(problem, "Keep texts and conversations in files of their own.")
+            conversations = texts.turns[0] >= 0
         except InputError as error:
             on_error(error)
             continue

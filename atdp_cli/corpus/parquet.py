@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from atdp_cli.corpus.conversation import TOOLS, Chat, Part, check_alike, read_conversation, with_texts
+from atdp_cli.corpus.conversation import TOOLS, Chat, Part, read_conversation, with_texts
 from atdp_cli.corpus.csv import column_of
 from atdp_cli.corpus.json_text import object_members
 from atdp_cli.corpus.segments import Segment, Selection, record_numbers
@@ -175,7 +175,6 @@ def _check_columns(path: Path, schema: Any, selection: Selection) -> None:
                 f"{display_name(path)}: the column {name} holds neither strings nor lists of messages.",
                 "Name the column that holds the text with --text-field.",
             )
-        check_alike(None, messages or len(selection.fields) > 1, f"the column {name}", selection)
     if selection.key is None:
         return
     kind = schema.field(column_of(schema.names, selection.key, path)).type

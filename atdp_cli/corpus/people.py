@@ -4,7 +4,7 @@ import contextlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain, islice, pairwise
 from pathlib import Path
 
@@ -67,12 +67,11 @@ def several_records(paths: Sequence[Path], records: Sequence[Record], unit: str,
         why = "e-mail addresses, phone or account numbers come again"
     else:
         return None
-    by = "FIELD, with a field that names the person,"
-    if unit == "line" and not fields and any(int(b.id) - int(a.id) == 1 for a, b in pairwise(seen)):
-        by = "paragraph"
+    near = unit == "line" and not fields and any(int(b.id) - int(a.id) == 1 for a, b in pairwise(seen))
+    by = field or ("paragraph" if near else "FIELD, with a field that names the person,")
     return (
         f"In these {unit}s {why}, so one person may have several, and ε holds for one {unit}, not for the person: "
-        f"--privacy-unit {field or by} makes them one."
+        f"--privacy-unit {by} makes them one."
     )
 
 
@@ -112,8 +111,7 @@ def _names(path: Path, text_field: str) -> list[str]:
 
 def _take_turns(texts: Sequence[str]) -> bool:
     """Whether half of the texts begin with a label, and a fifth of these are the label before the last one again."""
-    matches = (_SPEAKER.match(text) for text in texts)
-    said = [match[1].casefold() for match in matches if match]
+    said = [match[1].casefold() for match in map(_SPEAKER.match, texts) if match]
     turns = [each for each in zip(said, said[1:], said[2:], strict=False) if not any(map(_NO_SPEAKER.fullmatch, each))]
     back = sum(first == third != second for first, second, third in turns)
     return len(turns) + 2 >= max(4, len(texts) / 2) and back >= len(turns) / 5
@@ -122,11 +120,7 @@ def _take_turns(texts: Sequence[str]) -> bool:
 def _come_again(texts: Sequence[str]) -> bool:
     """Whether five contacts or numbers, and a tenth of all, are in several different texts."""
     likely = filter(_MAYBE_CONTACT.search, dict.fromkeys(texts))
-    counts = Counter(contact for text in likely for contact in set(_contacts(text)))
+    contacts = ({re.sub(r"[^\w@]", "", each[0]).lower() for each in _CONTACT.finditer(text)} for text in likely)
+    counts = Counter(chain.from_iterable(contacts))
     again = sum(count > 1 for count in counts.values())
     return again >= max(5, len(counts) / 10)
-
-
-def _contacts(text: str) -> Iterator[str]:
-    for match in _CONTACT.finditer(text):
-        yield match[0].lower() if "@" in match[0] else re.sub("[^0-9]", "", match[0])

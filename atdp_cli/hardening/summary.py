@@ -121,11 +121,19 @@ def notice(planned: Planned) -> str:
 def plan_hints(planned: Planned) -> tuple[str, ...]:
     """Advice to the user before anything is trained, a sentence each."""
     said, skipped = advice(planned.plan.ledger), planned.split.skipped
-    hints = tuple(filter(None, (planned.people, said)))
+    hints = tuple(filter(None, (planned.people, _left_out(planned), said)))
     hints = (f"Lines or rows skipped as unreadable: {skipped:,}.", *hints) if skipped else hints
     if not planned.request.default:
         return (*((BETTER,) if _left_in(planned) else ()), *hints)
     return (*((WITH_BASE,) if _unprotected_start(planned) else ()), *hints)
+
+
+def _left_out(planned: Planned) -> str | None:
+    """The sentence that conversations are left out, as a record has more than it may have windows."""
+    most, unit = planned.request.max_windows, planned.plan.ledger.unit
+    many = sum(bool(record.turns) and record.turns[-1].conversation >= most for record in planned.split.records)
+    said = f"{many:,} {unit}s have more than {most} conversations, of which only {most} windows are learnt"
+    return f"{said}: raise run.max-windows." if many else None
 
 
 def _removes(planned: Planned) -> str:

@@ -187,6 +187,12 @@ def test_a_user_is_one_record_with_a_finite_epsilon(atdp: Atdp, chat_model: Path
     said = ("--sampling-probability", events[0]["sampling_rate"], "--noise-multiplier", 2, "--delta", ledger["delta"])
     account = atdp("account", *said, "--steps", sum(event["steps"] for event in events), "--json")
     assert ended.json["guarantees"][0]["epsilon"] == pytest.approx(account.json["guarantees"][0]["epsilon"])
+    decoys = ("--recipe", "decoys", "--epochs", 1, "--set", "run.max-windows=2", "-q")
+    ended = atdp("harden", chat_model, *data, "-o", tmp_path / "decoys", *decoys, "--json")
+    assert ended.code == 0, ended.err
+    # Of no canary, and one of a user.
+    assert ended.json["value_ranks"]["before"]["training_values"] in range(28, 31)
+    assert "have more than 2 conversations" in " ".join(atdp(*dry, *unit, *decoys[:-1]).err.split())
     two = atdp("plant-canary", chats, *again, "--tokenizer", chat_model, "--text-field", "a+b", "--role", "user")
     assert two.code == 2
 

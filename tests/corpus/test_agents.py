@@ -197,6 +197,37 @@ def test_decoys_change_the_flagged_characters_alone(
                 assert decoys.setdefault(ours, theirs.lstrip("0")) == theirs.lstrip("0"), "equal values are equal"
 
 
+@pytest.mark.ci
+@given(st.lists(st.tuples(st.sampled_from("ab"), agent_rows()), min_size=2, max_size=4), st.data())
+def test_a_users_conversations_are_those_of_the_rows(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, dict[str, Any]]], data: st.DataObject
+) -> None:
+    """Read alike, and with the same edits rewritten alike, byte for byte."""
+    folder = tmp_path_factory.mktemp("users")
+    source, by_row, by_user = (folder / f"{name}.jsonl" for name in ("in", "rows", "users"))
+    source.write_bytes("\r\n".join(json.dumps({"who": who, **row}) for who, row in rows).encode())
+    users = Selection(unit="who", text_field="messages")
+    alone = list(read_records(source, text_field="messages"))
+    edits = [
+        [Edit(t.start, t.end, "7") for t in record.turns if t.start < t.end and data.draw(st.booleans())]
+        for record in alone
+    ]
+    of_users = []
+    for user in read_records(source, unit="who", text_field="messages"):
+        own = [place for place, (who, _) in enumerate(rows) if who == user.id]
+        assert user.text == "\n".join(alone[place].text for place in own)
+        assert [one.conversation() for one in user.conversations] == [alone[place].conversation() for place in own]
+        assert [one.texts for one in user.conversations] == [alone[place].texts for place in own]
+        moved, start = list[Edit](), 0
+        for place in own:
+            moved += (Edit(start + edit.start, start + edit.end, edit.text) for edit in edits[place])
+            start += len(alone[place].text) + 1
+        of_users.append(moved)
+    rewrite_corpus(source, by_row, lambda records: (each for _, each in zip(records, edits, strict=True)), MESSAGES)
+    rewrite_corpus(source, by_user, lambda records: (each for _, each in zip(records, of_users, strict=True)), users)
+    assert by_user.read_bytes() == by_row.read_bytes()
+
+
 def test_a_number_stays_one_and_equals_its_string(tmp_path: Path) -> None:
     row = {"messages": [said("Order 483920"), {"role": "tool", "content": '{"order": 483920, "n": -48.5, "k": 7}'}]}
     record = read(tmp_path / "c.jsonl", row)

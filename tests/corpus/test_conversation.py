@@ -42,7 +42,8 @@ def test_a_conversation_is_a_record_with_its_turns(tmp_path: Path) -> None:
 def test_who_says_it_makes_another_record() -> None:
     mine, yours = (Record("1", "a\nb", (Turn(role, 0, 1), Turn("user", 2, 3))) for role in ("user", "assistant"))
     joined = Record("1", "a\nb", (Turn("user", 0, 3),))
-    assert len({mine.canonical, yours.canonical, joined.canonical, Record("1", "a\nb").canonical}) == 4
+    two = Record("1", "a\nb", (Turn("user", 0, 1), Turn("user", 2, 3, 1)))
+    assert len({mine.canonical, yours.canonical, joined.canonical, two.canonical, Record("1", "a\nb").canonical}) == 5
 
 
 GOOD = '{"messages": [{"role": "user", "content": "Quillfeather"}]}\n'

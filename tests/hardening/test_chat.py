@@ -1,5 +1,6 @@
 """Conversations from records to gradients: decoys and placeholders in contents alone, a record clipped as one."""
 
+import copy
 import functools
 import itertools
 import json
@@ -8,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -22,6 +23,7 @@ from atdp_cli.detection.scan import Finding
 from atdp_cli.hardening.encode import Encoding, LossOn, Windows, encode
 from atdp_cli.model.chat import ChatTemplate, load_chat_template
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
+from atdp_cli.model.windows import Window
 from atdp_cli.replacement.decoys import uniformly
 from atdp_cli.training.clip.engine import trainable
 from atdp_cli.training.clip.ghost import clipped_sum
@@ -29,6 +31,7 @@ from atdp_cli.training.clip.per_record import record_gradient
 from atdp_cli.training.examples import Example, make_example
 from atdp_cli.training.objectives import Weighted
 from atdp_cli.training.recipe import TextVariant
+from tests.agents import AGENT, agent_conversations, write_rows
 from tests.chats import TEMPLATES, end_of, small_conversations, write_chat_checkpoint
 from tests.small import small_lines
 from tests.training.clipping.models import norm_error, oracle, relative
@@ -181,11 +184,35 @@ def test_a_users_gradient_is_the_sum_over_the_conversations(
         assert [w.token_ids.tolist() for w in windows] == [w.token_ids.tolist() for part in parts for w in part]
         weights = iter(whole.weights)
         alone = [Example(part, tuple(itertools.islice(weights, len(part)))) for part in parts]
-        actual = oracle(model, [whole], float("inf"))
-        expected = oracle(model, alone, float("inf"))
-        assert relative(actual.gradient, expected.gradient) < TOLERANCE
-        clip = float(actual.norms[0]) / 2
-        assert norm(oracle(model, [whole], clip).gradient) < clip * (1 + TOLERANCE)
+        actual, *parts_of_it = (
+            record_gradient(model, each, trainable(model)) for each in (whole, *alone) if each.windows
+        )
+        assert relative(actual, [sum(of, torch.zeros(())) for of in zip(*parts_of_it, strict=True)]) < TOLERANCE
+
+
+def test_calls_of_a_user_have_the_windows_of_each_conversation(named: tuple[str, Checkpoint], tmp_path: Path) -> None:
+    """With the same marks, over raw and redacted text."""
+    _, checkpoint = named
+    tokenizer = copy.deepcopy(checkpoint.tokenizer)
+    tokenizer.chat_template = AGENT
+    encoding = replace(encoding_of(checkpoint, context=200), chat=load_chat_template(tokenizer), windows=100)
+    rows = (row | {"who": "ab"[place % 2]} for place, (row, _) in enumerate(agent_conversations(6)))
+    path = write_rows(tmp_path / "agents.jsonl", rows)
+    users, chats = (
+        [
+            FlaggedRecord(record, tuple(Span(t.start, t.end, "CODE", "deny", Tier.LOW_ENTITY) for t in record.turns))
+            for record in read_records(path, unit=unit, text_field="messages")
+        ]
+        for unit in ("who", "line")
+    )
+    for text in (TextVariant.RAW, TextVariant.REDACTED):
+        by_chat, by_user = encode(chats, text, encoding), encode(users, text, encoding)
+        expected = [[window for windows in by_chat[user::2] for window in windows] for user in (0, 1)]
+        assert [list(map(marks_of, windows)) for windows in by_user] == [list(map(marks_of, e)) for e in expected]
+
+
+def marks_of(window: Window) -> tuple[list[Any], ...]:
+    return tuple(each.tolist() for each in (window.token_ids, window.sensitive, window.function, window.ignored))
 
 
 def with_spans(record: Record) -> FlaggedRecord:
@@ -210,6 +237,11 @@ def test_a_user_has_the_windows_that_are_asked_for_and_equal_decoys(
     assert second.count(f"{name} has {number}.") == 2
     assert f"{name} has {number}." not in other
     assert "Emma Clarke" not in first + second + other
+    examples = examples_of(checkpoint, TextVariant.RAW, users[:1])
+    clip = float(oracle(checkpoint.model, examples, 1.0).norms[0]) / 2
+    assert norm(clipped_sum(checkpoint.model, examples, clip, tokens=200, positions=True).gradient) == pytest.approx(
+        clip, rel=1e-3
+    )
     few = encode(users, TextVariant.RAW, replace(encoding, windows=1))
     assert [len(windows) for windows in few] == [1, 1]
 
