@@ -235,12 +235,12 @@ MAX_LABELS = 12
 
 def show_found(summary: "DetectionSummary | RedactionSummary | DecoySummary", console: Console) -> None:
     """Print what of a corpus is flagged, and how much of it could not be read, if any."""
-    _show_flagged(summary.flagged, console)
+    show_flagged(summary.flagged, console)
     if summary.skipped:
         console.print(f"Lines or rows skipped as unreadable: {summary.skipped:,}.")
 
 
-def _show_flagged(flagged: "FlaggedSummary", console: Console) -> None:
+def show_flagged(flagged: "FlaggedSummary", console: Console) -> None:
     """Print how many spans have each label, the commonest first, with the shape of one; and a text that is too common.
 
     A shape has 0 for digits and a for letters.
@@ -258,6 +258,5 @@ def _show_flagged(flagged: "FlaggedSummary", console: Console) -> None:
             f"One text of the form {frequent.shape} is {frequent.count:,} of the {flagged.spans:,} spans "
             f"({frequent.label}). If it only says who speaks: speaker_labels in --detector, which leaves "
             f"guarantees as they are. If the label is of no use: --exclude {frequent.label}. With --allow "
-            "there is no guarantee.",
-            soft_wrap=True,
+            "there is no guarantee."
         )

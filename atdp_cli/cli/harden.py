@@ -1,8 +1,10 @@
 """`atdp harden`: a checkpoint and a corpus in, a hardened checkpoint with its privacy report out."""
 
+import sys
 from typing import Annotated
 
 import typer
+from pydantic import Field
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -10,10 +12,10 @@ from atdp_cli.cli.console import WITHOUT_EDGES, make_table, progress, stderr_con
 from atdp_cli.cli.escape import escaped
 from atdp_cli.cli.exit import sigterm_interrupts, stop_on_interrupt
 from atdp_cli.cli.generate import Eager, full_command, without_paths
-from atdp_cli.cli.harden_screen import show_needs, show_plan, show_result
+from atdp_cli.cli.harden_screen import show_needs, show_plan, show_preview, show_result
 from atdp_cli.cli.help import ProgressOptions
 from atdp_cli.cli.json_lines import ProgressOption
-from atdp_cli.errors import AtdpError
+from atdp_cli.errors import AtdpError, UsageError
 from atdp_cli.hardening.request import HardenRequest
 from atdp_cli.settings import OUTPUT, Option
 from atdp_cli.training.options import TRAINING
@@ -56,6 +58,9 @@ class HardenCommandOptions(ProgressOptions):
     dry_run: Annotated[bool, Option(OUTPUT, main=True, fingerprint=False)] = False
     """Print the plan and its ε, and stop."""
 
+    preview: Annotated[int | None, Field(ge=1, le=100), Option(OUTPUT, metavar="N", fingerprint=False)] = None
+    """Also print N records before and after replacement, before anything is trained; on a terminal only."""
+
     explain: Annotated[bool, Option(OUTPUT, fingerprint=False)] = False
     """Print the plan in full: each guarantee as a sentence, the stages and their settings."""
 
@@ -69,6 +74,11 @@ def harden_command(context: typer.Context, request: HardenRequest, printing: Har
     Writes OUT/ (model, report, ledger, recipe) and OUT.private/ (spans, perplexities, journal), which stays with you.
     Exit codes: 0 done; 2 usage or unreadable input; 3 not completed.
     """
+    if printing.preview and (printing.quiet or printing.as_json or not sys.stdout.isatty()):
+        raise UsageError(
+            "--preview shows text of the corpus, so it goes with a terminal, and neither --json nor --quiet.",
+            "Leave it out, or print to a terminal.",
+        )
     with process_group(sharded=request.shard_model) as group:
         try:
             _harden(context, request, printing, group.ranks)
@@ -89,6 +99,7 @@ def _harden(context: typer.Context, request: HardenRequest, printing: HardenComm
         stop_signal=stop_on_interrupt,
         planned=lambda plan: show_plan(plan, console, explain=printing.explain),
         measured=lambda plan: show_needs(plan, request.spans, console),
+        sampled=lambda planned, sample: show_preview(planned, sample, printing.preview, stdout_console()),
     )
     with sigterm_interrupts(), progress(console, printing.progress if ranks.first else ProgressOption.AUTO) as notify:
         result = plan(request, notify, caller) if printing.dry_run else run_harden(request, notify, caller)

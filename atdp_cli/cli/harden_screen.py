@@ -5,15 +5,21 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from atdp_cli.cli.console import WITHOUT_EDGES, figure, make_table
+from atdp_cli.cli.console import WITHOUT_EDGES, figure, make_table, show_flagged
+from atdp_cli.cli.escape import escaped
+from atdp_cli.corpus.edits import EditedText
+from atdp_cli.corpus.spans import FlaggedRecord
 from atdp_cli.files.private import PRIVATE, beside
+from atdp_cli.hardening.plan import Planned
 from atdp_cli.hardening.summary import HardenPlan, HardenSummary
 from atdp_cli.privacy.wording import OTHER_LINES, SCOPES
 from atdp_cli.reporting.document import HTML_FILE, PrivateReport, StageEntry
 from atdp_cli.reporting.entries import RanksBeforeAfter, UsefulnessEntry
 from atdp_cli.reporting.html import VERDICTS, render_value
 from atdp_cli.reporting.wording import protected_kinds
+from atdp_cli.training.recipe import TextVariant
 
 
 def show_plan(plan: HardenPlan, console: Console, *, explain: bool) -> None:
@@ -58,20 +64,57 @@ def _explain(plan: HardenPlan, console: Console) -> None:
 
 
 def show_needs(plan: HardenPlan, spans: Path | None, console: Console) -> None:
-    """Print the share of flagged text, the clipping engine, the memory needed, and advice."""
-    if plan.flagged is None:
-        console.print(f"What is flagged: the spans of {spans}.")
-    else:
+    """Print the share of flagged text and its labels, the clipping engine, the memory needed, and advice."""
+    if plan.flagged is not None:
         kept = f" ({plan.kept})" if plan.kept else ""
+        flags = f"Tier {plan.tier}{kept}" if spans is None else f"The file {spans}"
         console.print(
-            f"Tier {plan.tier}{kept} flags {plan.flagged.share:.0%} of the characters of {plan.flagged.records:,} "
-            "records."
+            f"{flags} flags {plan.flagged.share:.0%} of the characters of "
+            f"{plan.flagged.records:,} of {plan.records + plan.held_out:,} records."
         )
+        show_flagged(plan.flagged.found, console)
     clipping = "without clipping" if plan.engine is None else f"by the engine {plan.engine}"
     memory = "" if plan.estimated_bytes is None else f", with about {plan.estimated_bytes / 1e9:.1f} GB of memory"
     console.print(f"It trains {clipping}{memory}.")
     for hint in plan.advice:
         console.print(f"Advice: {hint}")
+
+
+EXCERPT, AROUND = 400, 60
+"""Characters of a record that a preview shows, and those before its first flagged value and after the last shown."""
+
+
+def show_preview(planned: Planned, sample: Sequence[FlaggedRecord], most: int | None, console: Console) -> None:
+    """Print records before and after replacement, each from its first flagged value on, with flagged values in «».
+
+    Args:
+        sample: Records as they are flagged; none in other processes than the first.
+        most: How many to show; None for none.
+    """
+    from atdp_cli.hardening.encode import preview
+
+    if most is None or not sample:
+        return
+    stage, records = preview(planned.request.recipe, sample, most)
+    says = f"Preview: stage {stage.name} reads {stage.text} text. Flagged values are in «»."
+    drawn = " The run draws decoys of its own, anew in each epoch." if stage.text is TextVariant.DECOY else ""
+    console.print(says + drawn if records else "Preview: nothing is flagged in the records looked at.")
+    for each in records:
+        start = each.before.places[0][0]
+        shown = sum(end <= start + EXCERPT for _, end in each.before.places) or 1
+        rows = [("before", _excerpt(each.before, shown)), ("after", _excerpt(each.after, shown))]
+        console.print(make_table(("", ""), rows, title=f"Record {each.record}", show_header=False, **WITHOUT_EDGES))
+
+
+def _excerpt(text: EditedText, shown: int) -> Text:
+    """A text around its first flagged values, which are marked."""
+    at = max(0, text.places[0][0] - AROUND)
+    excerpt = Text("…" if at else "")
+    for start, end in text.places[:shown]:
+        excerpt.append(escaped(text.text[at:start])).append(f"«{escaped(text.text[start:end])}»", "bold")
+        at = end
+    end = min(at + AROUND, *(start for start, _ in text.places[shown:]), len(text.text))
+    return excerpt.append(escaped(text.text[at:end]) + ("…" if end < len(text.text) else ""))
 
 
 def _stages(stages: Sequence[StageEntry]) -> Table:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from atdp_cli.corpus.record import Record
-from atdp_cli.corpus.spans import DEFAULT_TIER, PAPER_TIER, Tier, at_tier, merge
+from atdp_cli.corpus.spans import DEFAULT_TIER, PAPER_TIER, FlaggedRecord, Tier, merge
 from atdp_cli.detection.cache import opened_store
 from atdp_cli.detection.crosscheck.request import cross_checked
 from atdp_cli.detection.detect import ALL_LABELS, LABELS, Detection, LabelFilter, detect_records, parse_labels
@@ -15,7 +15,7 @@ from atdp_cli.detection.entities import EntityPipeline
 from atdp_cli.detection.language import Language, names_missed, watched_language
 from atdp_cli.detection.ner import Ner, parse_ner, with_entities
 from atdp_cli.detection.options import DetectionOptions
-from atdp_cli.detection.results import CrosscheckCounts
+from atdp_cli.detection.results import CorpusCounts, CrosscheckCounts, FlaggedSummary
 from atdp_cli.detection.run_on import THIS_PROCESS, Executor, make_executor, text_engine
 from atdp_cli.detection.scan import installed_pipeline
 from atdp_cli.detection.settings import CrosscheckSettings, DetectorSettings, read_detector
@@ -31,9 +31,6 @@ from atdp_cli.privacy.relation import Flags, HumanInput
 NO_STORE = Path("none")
 
 GivenOption = Literal["entities", "exclude", "detector"]
-
-SCANNED = 200
-"""Records, evenly apart by position."""
 
 MAX_CHARACTERS = 2000
 """Of a record, from its beginning, so that long ones take no minutes."""
@@ -312,29 +309,38 @@ def _stored(
 
 @dataclass(frozen=True, kw_only=True)
 class FlaggedShare:
-    """The share of flagged characters in a number of records, in [0, 1]. It reveals something about the text."""
+    """What is flagged in a number of records: the share of their characters, in [0, 1], and counts by label.
+
+    It reveals something about the text.
+    """
 
     records: int
     share: float
+    found: FlaggedSummary
 
 
-def flagged_share(records: Sequence[Record], detector: Detector, pipeline: Any, notify: Notify) -> FlaggedShare:
-    """Measure the share of flagged characters in `SCANNED` records. Nothing is written; no language model is asked.
+def flagged_share(flagged: Iterable[FlaggedRecord]) -> FlaggedShare:
+    """Measure what is flagged in records."""
+    counts, characters, inside = CorpusCounts(), 0, 0
+    for each in flagged:
+        spans = merge(each.spans)
+        counts.add(each.record.text, spans)
+        characters += len(each.record.text)
+        inside += sum(span.end - span.start for span in spans)
+    return FlaggedShare(records=counts.records, share=inside / max(1, characters), found=counts.flagged())
+
+
+def detect_begun(records: Sequence[Record], detector: Detector, pipeline: Any, notify: Notify) -> Iterator[Detection]:
+    """Look at the first `MAX_CHARACTERS` of records. Nothing is written; no language model is asked.
 
     Args:
         detector: How to look.
         pipeline: From `detector_pipeline`.
         notify: Hears only what a user might not expect, as that the text is of another language.
     """
-    count = min(SCANNED, len(records))
-    chosen = [records[number * len(records) // count] for number in range(count)]
-    begun = [replace(record, text=record.text[:MAX_CHARACTERS]) for record in chosen]
+    begun = [replace(record, text=record.text[:MAX_CHARACTERS]) for record in records]
     alone = replace(detector, crosscheck=None, executor=THIS_PROCESS, store=None)
-    characters, flagged = 0, 0
-    for detection in run_detector(begun, alone, pipeline, _only_warnings(notify)):
-        characters += len(detection.record.text)
-        flagged += sum(span.end - span.start for span in merge(at_tier(detection.spans, alone.tier)))
-    return FlaggedShare(records=len(chosen), share=flagged / max(1, characters))
+    return run_detector(begun, alone, pipeline, _only_warnings(notify))
 
 
 def _only_warnings(notify: Notify) -> Notify:

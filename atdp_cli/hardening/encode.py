@@ -1,10 +1,12 @@
 """From records to windows: detection, redaction and tokens, each record on its own."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import Any, Literal
+from random import SystemRandom
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from transformers import PreTrainedTokenizerFast
 
@@ -14,23 +16,27 @@ from atdp_cli.corpus.segments import Selection
 from atdp_cli.corpus.spans import MEMORISED, FlaggedRecord, Range, Span, Tier, at_tier
 from atdp_cli.corpus.split import Split
 from atdp_cli.detection.detect import PLACEHOLDERS, Detection
-from atdp_cli.detection.detector import run_detector
+from atdp_cli.detection.detector import detect_begun, run_detector
 from atdp_cli.detection.span_file import read_spans
 from atdp_cli.detection.word_lists import function_word_characters
+from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify
 from atdp_cli.files.corpus_file import raise_error
 from atdp_cli.files.private import private_folder
 from atdp_cli.hardening.request import SettledRequest
+from atdp_cli.memorisation.ranks import spread
 from atdp_cli.memorisation.results import MAP
 from atdp_cli.model.chat import ChatTemplate, learnt_messages
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.rendered import in_rendered, render_record
 from atdp_cli.model.windows import Marks, Window, encode_pair, encode_rendered, encode_windows
-from atdp_cli.replacement.decoys import Choose
+from atdp_cli.replacement.decoys import Choose, uniformly
 from atdp_cli.replacement.draw import decoy_record
 from atdp_cli.replacement.edits import redact_text, turns_after, unedited
 from atdp_cli.replacement.equality import DecoyEquality
-from atdp_cli.training.recipe import TextVariant
+from atdp_cli.training.recipe import Recipe, TextVariant, Train, reads_records
+
+T = TypeVar("T")
 
 Windows = tuple[Window, ...]
 
@@ -73,22 +79,55 @@ def encoding_for(
     )
 
 
+SCANNED = 200
+"""Records that a plan looks at, evenly apart by position."""
+
+
 def flag_corpus(split: Split, request: SettledRequest, pipeline: Any, notify: Notify) -> tuple[FlaggedRecord, ...]:
     """Each record with its sensitive spans, detected or read from files, in the order of the records."""
-    flagged = _flag_records(split, request, pipeline, notify)
-    for file in request.extra_spans:
+
+    def detect(records: Sequence[Record]) -> Iterator[Detection]:
+        folder = private_folder(request.data[0])
+        return run_detector(records, request.detector, pipeline, notify, total=len(records), folder=folder)
+
+    return _flag_records(range(len(split.records)), split, request, detect)
+
+
+def flag_sample(split: Split, request: SettledRequest, pipeline: Any, notify: Notify) -> tuple[FlaggedRecord, ...]:
+    """`SCANNED` records as `flag_corpus` flags them, the beginning of each. Nothing is written."""
+    detect = partial(detect_begun, detector=request.detector, pipeline=pipeline, notify=notify)
+    return _flag_records(spread(len(split.records), SCANNED), split, request, detect)
+
+
+def _flag_records(
+    places: Sequence[int], split: Split, request: SettledRequest, detect: Callable[..., Iterator[Detection]]
+) -> tuple[FlaggedRecord, ...]:
+    def chosen(rows: Sequence[T]) -> list[T]:
+        return [rows[place] for place in places]
+
+    def spans_of(file: Path) -> list[tuple[Span, ...]]:
         # A file covers --data; the records of --eval-data stand behind those.
-        # A place of a map is one that the model remembers, whatever label a detector gives it.
-        places = (
-            tuple(replace(span, label=MEMORISED) if span.source == MAP else span for span in spans)
-            for spans in _spans_in(file, split, request)
-        )
-        more = (*places, *repeat((), len(split.held_out)))
-        flagged = tuple(
-            replace(record, spans=tuple(sorted((*record.spans, *spans))))
-            for record, spans in zip(flagged, more, strict=False)
-        )
+        return chosen([*_spans_in(file, split, request), *repeat((), len(split.held_out))])
+
+    records, sources = chosen(split.records), None if split.sources is None else chosen(split.sources)
+    if request.spans is not None:
+        keep = request.detector.label_filter.apply
+        flagged = tuple(map(FlaggedRecord, records, map(keep, spans_of(request.spans))))
+    else:
+        flagged = flag(detect(records), None if sources is None else detect(sources), request.detector.tier)
+    for file in request.extra_spans:
+        flagged = tuple(map(_with_spans, flagged, spans_of(file)))
     return flagged
+
+
+def _with_spans(flagged: FlaggedRecord, spans: Iterable[Span]) -> FlaggedRecord:
+    """A record, or its beginning, with more spans.
+
+    A place of a map is one that the model remembers, whatever label a detector gives it.
+    """
+    inside = (span for span in spans if span.end <= len(flagged.record.text))
+    more = (replace(span, label=MEMORISED) if span.source == MAP else span for span in inside)
+    return replace(flagged, spans=tuple(sorted((*flagged.spans, *more))))
 
 
 def _spans_in(file: Path, split: Split, request: SettledRequest) -> Iterator[tuple[Span, ...]]:
@@ -97,19 +136,6 @@ def _spans_in(file: Path, split: Split, request: SettledRequest) -> Iterator[tup
     corpus = select_records(request.data[0], selection, (lambda _: None) if request.skip_bad else raise_error)
     taken = len(split.records) - (0 if request.eval_data is None else len(split.held_out))
     return (spans for _, spans in islice(read_spans(file, corpus), taken))
-
-
-def _flag_records(split: Split, request: SettledRequest, pipeline: Any, notify: Notify) -> tuple[FlaggedRecord, ...]:
-    if request.spans is not None:
-        keep = request.detector.label_filter.apply
-        pairs = zip(split.records, _spans_in(request.spans, split, request), strict=True)
-        return tuple(FlaggedRecord(record, keep(spans)) for record, spans in pairs)
-
-    def detect(records: Sequence[Record]) -> Iterator[Detection]:
-        folder = private_folder(request.data[0])
-        return run_detector(records, request.detector, pipeline, notify, total=len(records), folder=folder)
-
-    return flag(detect(split.records), None if split.sources is None else detect(split.sources), request.detector.tier)
 
 
 def flag(detections: Iterable[Detection], sources: Iterable[Detection] | None, tier: Tier) -> tuple[FlaggedRecord, ...]:
@@ -216,3 +242,45 @@ def _marked(flagged: FlaggedRecord, text: TextVariant, decoyed: EditedText | Non
 
 def _earlier_placeholders(text: str) -> tuple[Range, ...]:
     return tuple(match.span() for match in PLACEHOLDERS.finditer(text))
+
+
+class Replaced(NamedTuple):
+    """A text before and after replacement, each with the places of its flagged values: as many, in one order."""
+
+    record: str
+    before: EditedText
+    after: EditedText
+
+
+def preview(recipe: Recipe, sample: Sequence[FlaggedRecord], most: int) -> tuple[Train, list[Replaced]]:
+    """The last stage that reads records, and how it reads some that have flagged values: so many at most, evenly apart.
+
+    Decoys are drawn from the public lists by the operating system: no stream of the run moves, and none of its
+    decoys are these.
+
+    Args:
+        sample: Records as the run will flag them.
+
+    Raises:
+        UsageError: No stage reads records.
+    """
+    stages = [stage for stage in recipe if reads_records(stage)]
+    if not stages:
+        raise UsageError("No stage reads the corpus, so nothing is replaced.", "Leave --preview out.")
+    stage, choose = stages[-1], uniformly(SystemRandom().randrange)
+    flagged = [each for each in sample if each.spans]
+    records = [each for at in spread(len(flagged), most) for each in _replaced(flagged[at], stage, choose)]
+    return stage, records
+
+
+def _replaced(flagged: FlaggedRecord, stage: Train, choose: Choose) -> Iterator[Replaced]:
+    """A record, and what its encoder reads if that has flagged values."""
+    texts = [(side.record.text, side.spans) for side in (flagged, flagged.source) if side is not None]
+    before = after = tuple(unedited(*each) for each in texts)
+    if stage.text is TextVariant.DECOY:
+        after = decoy_record(texts, choose, stage.decoy_equality)
+    elif stage.text is TextVariant.REDACTED:
+        after = tuple(redact_text(*each) for each in texts)
+    for name, was, becomes in zip(("", ", source"), before, after, strict=False):
+        if was.places:
+            yield Replaced(f"{flagged.record.id}{name}", was, becomes)

@@ -12,10 +12,12 @@ import torch
 from torch.distributed.fsdp import FSDPModule
 from transformers import AutoConfig, PreTrainedModel
 
+from atdp_cli.corpus.spans import FlaggedRecord
 from atdp_cli.corpus.split import Split
 from atdp_cli.detection.detector import flagged_share
 from atdp_cli.errors import AtdpError, InputError, RunError
 from atdp_cli.events import Notify, ignore
+from atdp_cli.hardening.encode import flag_sample
 from atdp_cli.hardening.model import LoadedModel, load_model
 from atdp_cli.hardening.plan import Planned
 from atdp_cli.hardening.request import SettledRequest
@@ -282,8 +284,10 @@ def check_conversations(planned: Planned) -> None:
         check_learnt(records, everybody=request.loss_on == "all")
 
 
-def load_and_measure(planned: Planned, notify: Notify, *, dry_run: bool) -> tuple[LoadedModel, HardenPlan]:
-    """Load the model and the detector, and return the plan with the resources it needs.
+def load_and_measure(
+    planned: Planned, notify: Notify, *, dry_run: bool
+) -> tuple[LoadedModel, HardenPlan, tuple[FlaggedRecord, ...]]:
+    """Load the model and the detector, and return the plan with the resources it needs, and the records looked at.
 
     Raises:
         InputError: The model or the reference cannot be used.
@@ -292,14 +296,14 @@ def load_and_measure(planned: Planned, notify: Notify, *, dry_run: bool) -> tupl
     request, summary = planned.request, plan_summary(planned)
     use_threads(request.threads)
     check_conversations(planned)
-    model, flagged = load_model(request, notify, planned.sha256), None
-    if request.ranks.first and request.spans is None:
+    model, sample = load_model(request, notify, planned.sha256), tuple[FlaggedRecord, ...]()
+    if request.ranks.first:
         # A run hears of the detector's warnings when it flags all records.
-        hear = notify if dry_run else ignore
-        flagged = flagged_share(planned.split.records, request.detector, model.pipeline, hear)
+        sample = flag_sample(planned.split, request, model.pipeline, notify if dry_run else ignore)
     if request.threads is None:
         use_threads(training_threads(model.checkpoint.model.num_parameters()))
     reads_flags = any(stage.text in ("redacted", "decoy") for stage in summary.stages)
+    flagged = flagged_share(sample) if sample else None
     hardly = hardly_flagged(flagged.share) if flagged is not None and reads_flags else None
     needs = {
         "flagged": flagged,
@@ -307,4 +311,4 @@ def load_and_measure(planned: Planned, notify: Notify, *, dry_run: bool) -> tupl
         "engine": model.engine.name if clipped(summary.stages) else None,
         "estimated_bytes": estimate_bytes(planned, model),
     }
-    return model, summary.model_copy(update=needs)
+    return model, summary.model_copy(update=needs), sample

@@ -1,11 +1,12 @@
 """`harden` and `plan` as functions. What can be refused without a model is refused before torch is loaded."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from atdp_cli.corpus.spans import FlaggedRecord
 from atdp_cli.events import AlreadyFinished, Notify, ignore
 from atdp_cli.files.private import PARTIAL, PRIVATE, beside
 from atdp_cli.hardening.fingerprint import Fingerprint, fingerprint
@@ -31,6 +32,7 @@ class Caller:
         stop_signal: Requests the run to stop while it trains; it then ends after the step, with its state saved.
         planned: Receives the plan before a model is loaded.
         measured: Receives it again with what it needs.
+        sampled: Receives, before anything is trained, records as they are flagged. It must not keep them.
     """
 
     ranks: Ranks = SINGLE_PROCESS
@@ -39,6 +41,7 @@ class Caller:
     stop_signal: Callable[[], AbstractContextManager[Callable[[], bool]]] = lambda: nullcontext(lambda: False)
     planned: Show = lambda _: None
     measured: Show = lambda _: None
+    sampled: Callable[[Planned, Sequence[FlaggedRecord]], object] = lambda *_: None
 
 
 LIBRARY = Caller()
@@ -85,12 +88,13 @@ def plan(request: HardenRequest, notify: Notify = ignore, caller: Caller = LIBRA
 
     from atdp_cli.hardening.preflight import check_room, load_and_measure, rehearse_output
 
-    model, measured = load_and_measure(planned, notify, dry_run=True)
+    model, measured, sample = load_and_measure(planned, notify, dry_run=True)
     settled = planned.request
     check_room(settled, model, beside(settled.output, PARTIAL))
     with TemporaryDirectory(prefix="atdp-") as folder:
         rehearse_output(model.checkpoint, Path(folder), settled.model, merge=settled.merge_adapter)
     caller.measured(measured)
+    caller.sampled(planned, sample)
     return measured
 
 
@@ -106,8 +110,9 @@ def run_harden(request: HardenRequest, notify: Notify, caller: Caller) -> Harden
     from atdp_cli.hardening.preflight import load_and_measure
     from atdp_cli.hardening.train import harden_worker, run_plan
 
-    model, measured = load_and_measure(planned, notify, dry_run=False)
+    model, measured, sample = load_and_measure(planned, notify, dry_run=False)
     caller.measured(measured)
+    caller.sampled(planned, sample)
     if not caller.ranks.first:
         harden_worker(planned, opened, model, caller.stop_signal)
         return None

@@ -32,7 +32,7 @@ class HardenPlan(Frozen):
         statements: What is guaranteed, a sentence each.
         advice: What the user could do better, a sentence each.
         kept: Which of the detector's flags count, in words; empty for all.
-        flagged: In a part of the records; None where spans come from a file.
+        flagged: In a part of the records.
         records: Those that train, one `unit` each.
         searches: What is searched before a stage, a sentence each.
         trial_steps: At most, for settings that are searched.
