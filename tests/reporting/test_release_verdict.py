@@ -63,12 +63,6 @@ def test_the_verdict_is_what_the_guarantees_hold(found: Ledger, verdict: str, re
     assert failed.verdict == "not-releasable"
 
 
-def test_only_the_audit_of_this_model_counts() -> None:
-    assert judged(ledger(NOISY), audit("before", verdict="FAIL"), audit("other", verdict="FAIL")) == judged(
-        ledger(NOISY)
-    )
-
-
 def test_a_passed_audit_makes_up_for_nothing() -> None:
     made = judged(ledger(RAW, NOISY), *PASSED)
     assert made.verdict == "not-releasable"
