@@ -99,7 +99,7 @@ def mean_exposure_figure(audits: Sequence[AuditEntry]) -> str | None:
         return None
     panel = Dots(
         title="Mean exposure of the canaries",
-        x_label="bits, 95 % intervals, upper limits",
+        x_label="bits, 95 % intervals" + ", upper limit" * any(mark.limit for _, marks in rows for mark in marks),
         rows=rows,
         lines=[(CHANCE, "chance")],
         width=NARROW,

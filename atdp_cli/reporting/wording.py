@@ -67,7 +67,7 @@ def _attached(audits: Sequence[AuditEntry]) -> str:
     if not others:
         return ""
     fared = ", ".join(f"{verdict} {others.count(verdict)}" for verdict in ("PASS", "FAIL", "INCONCLUSIVE"))
-    return f" Of {len(others)} other models that were audited with it: {fared}."
+    return f" Other models that were audited with it: {fared}."
 
 
 def _left_open(after: AuditEntry) -> str:

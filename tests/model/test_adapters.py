@@ -1,6 +1,7 @@
 """Adapters as people bring them, on models whose heads and experts transformers renames, joins or ties."""
 
 import json
+import shlex
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -12,8 +13,10 @@ import pytest
 import torch
 import transformers
 
+from atdp_cli import HardenRequest, harden
 from atdp_cli.audit.request import AuditRequest
 from atdp_cli.audit.run import audit_canary
+from atdp_cli.cli.app import run
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import ignore
 from atdp_cli.model.adapter import add_adapter, load_adapter
@@ -317,3 +320,31 @@ def test_an_encoder_decoder_model_is_refused_by_the_audit_before_candidates_are_
     request = AuditRequest(models=(base_of("T5"),), canary="My number is 12345678.")
     with pytest.raises(UsageError, match="encoder-decoder"):
         audit_canary(request)
+
+
+@pytest.mark.parametrize(
+    "architecture",
+    [pytest.param(name, marks=pytest.mark.ci if name == "Mixtral" else pytest.mark.deep) for name in NAMED],
+)
+def test_an_adapter_is_hardened_audited_and_hardened_again(
+    architecture: str, base_of: Callable[[str], Path], corpus: Path, tmp_path: Path
+) -> None:
+    base = base_of(architecture)
+    planted, manifest = tmp_path / "planted.txt", tmp_path / "canaries.json"
+    plant = f"plant-canary {corpus} -o {planted} --manifest {manifest} --tokenizer {base} --count 2 --repeats 2 -q"
+    assert run(shlex.split(plant)) == 0
+    shared: dict[str, Any] = {"data": [planted], "epochs": 1, "batch_size": 20, "max_records": 40, "insecure_seed": 1}
+    start = base
+    for recipe, rank in (("decoys", 2), ("dp-sgd", None)):
+        output = tmp_path / recipe
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of transformers' own experts
+            harden(HardenRequest(model=start, output=output, recipe=recipe, lora_rank=rank, tune="none", **shared))
+        assert (output / "adapter_model.safetensors").exists()
+        [audited] = audit_canary(AuditRequest(models=(output,), manifest=manifest)).models
+        assert audited.canaries, audited
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of peft, which asks transformers in an older way
+            theirs = peft.AutoPeftModelForCausalLM.from_pretrained(output).eval()
+        assert torch.allclose(logits(theirs), logits(load_checkpoint(output).model), atol=1e-4)
+        start = output
