@@ -124,6 +124,8 @@ def drop(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
+_NO_COMMAND = re.compile(r"No such command '([^']*)'\.")
+
 _CHOICE = re.compile(r": '([^']*)' is not one of (.*)")
 
 _PLAIN = (
@@ -152,6 +154,9 @@ def _with_hint(misuse: typer.TyperException, message: str) -> str:
     """The message with the options or choices that are most like what was given."""
     if possible := getattr(misuse, "possibilities", None):
         return f"No such option: {getattr(misuse, 'option_name', '')}. Did you mean {' or '.join(possible)}?"
+    if command := _NO_COMMAND.fullmatch(message):  # Typer proposes what is like it, and not what begins so
+        hint = did_you_mean(command[1], getattr(misuse.ctx.command, "commands", ()))  # type: ignore[attr-defined]
+        return f"{message} {hint}".rstrip()
     if choice := _CHOICE.search(message):
         hint = did_you_mean(choice[1], re.findall(r"'([^']+)'", choice[2]))
         return f"{message.rstrip('.')}. {hint}" if hint else message

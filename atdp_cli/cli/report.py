@@ -56,7 +56,8 @@ def report_command(
     """
     folder = request.folder
     if options.others or options.eval_data is not None:
-        if any((request.name, request.audit, request.findings, options.html, options.verify)):
+        changed = (request.name, request.audit, request.findings, request.publish_audits)
+        if any(changed) or options.html is not None or options.verify:
             raise UsageError("Several models are compared in a table.", "Leave other options out, or give one folder.")
         _compare((folder, *options.others), options.eval_data, as_json=printing.as_json)
         return
@@ -85,10 +86,11 @@ def report_command(
 
 def _say_what_was_put_in(request: ReportRequest) -> None:
     folder = request.folder
+    alone = "" if request.publish_audits else " Those of other models are in the private one alone."
     for given, says in (
         (request.name, f"The name is in the reports of {folder}."),
         (request.findings, f"The findings are in the private report of {folder}."),
-        (request.audit, f"The audits are in the reports of {folder}."),
+        (request.audit, f"The audits are in the reports of {folder}.{alone}"),
     ):
         if given is not None:
             stderr_console().print(says, soft_wrap=True)

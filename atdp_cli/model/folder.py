@@ -1,6 +1,7 @@
 """A checkpoint folder, checked before anything of it is loaded. Never imports torch."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -41,6 +42,10 @@ CHANGES_BASE = ("pissa", "olora", "corda", "loftq", "lora_ga")
 """How adapters begin that are what a base model lacks once its own weights are changed."""
 
 
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+"""How the Hugging Face Hub names a model."""
+
+
 def check_folder(folder: Path, *, audited: bool = False) -> None:
     """Refuse a folder that cannot be a Hugging Face language model saved as safetensors, with its tokenizer.
 
@@ -52,9 +57,10 @@ def check_folder(folder: Path, *, audited: bool = False) -> None:
     """
     if not folder.is_dir():
         what = "is a pickle, which is never loaded" if folder.suffix in PICKLES else "is no folder"
-        raise InputError(
-            f"{folder} {what}.", "Give a model folder as save_pretrained writes it; nothing is downloaded by name."
-        )
+        remedy = "Give a model folder as save_pretrained writes it; nothing is downloaded by name."
+        if HUB_ID.fullmatch(str(folder)):
+            remedy = f"If it is on the Hub: hf download {folder} --local-dir {folder.name}, and give {folder.name}."
+        raise InputError(f"{folder} {what}.", remedy)
     _check_regular(folder)
     if is_adapter(folder):
         _check_adapter(folder)

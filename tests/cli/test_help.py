@@ -95,6 +95,12 @@ def test_a_shell_completes_names_and_all_options(line: str, expected: set[str]) 
     ("line", "hint"),
     [
         ("hardn m", "Did you mean 'harden'?"),
+        ("audit m", "Did you mean audit-canary or audit-corpus?"),
+        ("plant c", "Did you mean plant-canary?"),
+        (
+            "harden HuggingFaceTB/SmolLM2-135M --data c",
+            "hf download HuggingFaceTB/SmolLM2-135M --local-dir Smol",
+        ),
         ("harden m --teir low-entity", "Did you mean --tier or"),
         ("harden m --data c --set run.max-window=3", "Did you mean max-windows"),
         ("account --recipe redacted --records 9 --set no-dp.epochs=2", "Its only stage is redacted."),
