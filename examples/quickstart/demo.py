@@ -114,15 +114,15 @@ def finish(command: subprocess.Popen[str], *, allowed: tuple[int, ...] = (0,)) -
 
 
 def table(rows: list[Row]) -> Table:
-    """Mean exposure in bits by both scores, perplexity of held-out records, ε with its scope, and seconds."""
+    """Mean exposure in bits by both scores, held-out perplexity, ε of whole records and of flagged values, and seconds."""
     table = Table(
         "",
         "audit",
         "exposure",
         "ratio",
         "perplexity",
-        "ε end to end",
-        "ε added",
+        "ε records",
+        "ε flagged",
         "s",
         box=None,
         padding=(0, 2, 0, 0),
@@ -146,7 +146,7 @@ def cells(row: Row) -> tuple[str, ...]:
         f"{combined['mean_exposure_ratio']:.2f}",
         f"{row.perplexity:.2f}",
         spelt(epsilon["end_to_end"]),
-        spelt(epsilon["increment"]),
+        spelt(epsilon.get("selective")),
         f"{row.run['seconds']:.0f}",
     )
 
