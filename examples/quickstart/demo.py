@@ -114,7 +114,7 @@ def finish(command: subprocess.Popen[str], *, allowed: tuple[int, ...] = (0,)) -
 
 
 def table(rows: list[Row]) -> Table:
-    """Mean exposure in bits by both scores, held-out perplexity, ε of whole records and of flagged values, and seconds."""
+    """Mean exposure in bits by both scores, held-out perplexity, ε of whole records and flagged values, and seconds."""
     table = Table(
         "",
         "audit",
