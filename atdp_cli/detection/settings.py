@@ -92,9 +92,8 @@ class DetectorSettings(Options):
         Field(examples=["product names of the catalogue; J. Doe"]),
         Option(fingerprint="recipe", public=True),
     ] = ""
-    """Why the lists of --allow and --deny are public, and who says so: nobody made them from the corpus. Then they are
-    part of the detector, as its rules are, and guarantees for flagged values hold with them. It is published. A list
-    that atdp review wrote is not public."""
+    """Why the lists of --allow and --deny are public, and who says so: nobody made them from the corpus, not even by
+    atdp review. It is published; the lists are then part of the detector, and selective guarantees hold."""
 
     crosscheck: Annotated[CrosscheckSettings | None, Option()] = None
     """A language model to ask about what is not flagged. Default: nobody is asked."""
