@@ -15,7 +15,7 @@ PROTOCOL = {"clipped_sum"}
 
 MOST_LINES, MOST_LINES_OF_A_FUNCTION = 400, 60
 
-MOST_CODE = 29_112
+MOST_CODE = 29_126
 """Lines of code of the package, without docstrings and comments. A commit that raises it says why, and what went: the
 148 lines of corpus/people.py and of several conversations a record are for the person as the unit of privacy, and 80
 for the plan's counts by label and its preview."""

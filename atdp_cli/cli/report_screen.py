@@ -14,7 +14,15 @@ from atdp_cli.cli.escape import escaped
 from atdp_cli.cli.harden_screen import show_measured
 from atdp_cli.privacy.wording import SCOPES
 from atdp_cli.reporting.audit_entry import MODEL_NAMES, AuditEntry, own_audit
-from atdp_cli.reporting.document import AuditReport, PrivateReport, PublicReport, ReleaseVerdict, Report, public_of
+from atdp_cli.reporting.document import (
+    AuditReport,
+    PrivateReport,
+    PublicReport,
+    ReleaseVerdict,
+    Report,
+    listed_audits,
+    public_of,
+)
 from atdp_cli.reporting.html import VERDICTS, render_value
 from atdp_cli.reporting.stage_facts import stated_guarantees
 from atdp_cli.reporting.verify import UNVERIFIED, Mismatch
@@ -35,7 +43,7 @@ def show_report(report: Report, console: Console) -> None:
         console.print()
     _show_guarantees(public, console)
     _show_stages(public, console)
-    _show_audits((*public.audits, *(report.audits if isinstance(report, PrivateReport) else ())), console)
+    _show_audits([audit for _, audit in listed_audits(report)], console)
     if isinstance(report, PrivateReport):
         _show_private(report, console)
     console.print("Not covered by ε:", style="bold")

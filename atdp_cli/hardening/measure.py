@@ -3,7 +3,7 @@
 The sentence is the same for every model, so that it reveals nothing of a corpus.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 from pathlib import Path
@@ -187,8 +187,21 @@ def measure(checkpoint: Checkpoint, on: Yardstick) -> Measured:
     )
 
 
-def measure_given(folder: Path | None, start: Checkpoint, on: Yardstick) -> Measured | None:
-    """Measure MODEL where the run starts from another; None where it does not, or MODEL reads other tokens or fails."""
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """MODEL, where the run started from another.
+
+    Attributes:
+        seal: SHA-256 of each of its files.
+        measured: None where it reads other tokens than the result.
+    """
+
+    seal: Mapping[str, str]
+    measured: Measured | None
+
+
+def measure_given(folder: Path | None, start: Checkpoint, on: Yardstick) -> Given | None:
+    """Measure MODEL where the run starts from another; None where it does not, or MODEL cannot be loaded."""
     if folder is None:
         return None
     try:
@@ -196,7 +209,7 @@ def measure_given(folder: Path | None, start: Checkpoint, on: Yardstick) -> Meas
     except AtdpError:  # nothing but its figures is asked of it
         return None
     same_tokens = given.tokenizer_sha256 == start.tokenizer_sha256
-    return measure(given, replace(on, ranked=None)) if same_tokens else None
+    return Given(seal=given.seal, measured=measure(given, replace(on, ranked=None)) if same_tokens else None)
 
 
 MOST_WINDOWS = 8

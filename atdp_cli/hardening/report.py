@@ -17,7 +17,7 @@ from atdp_cli.detection.scan import pipeline_name
 from atdp_cli.detection.term_lists import read_terms
 from atdp_cli.files.documents import copy_fields
 from atdp_cli.hardening.data import RunData
-from atdp_cli.hardening.measure import Measured, Surprise, compare_surprise, surprise
+from atdp_cli.hardening.measure import Given, Measured, Surprise, compare_surprise, surprise
 from atdp_cli.hardening.plan import Planned
 from atdp_cli.hardening.request import SettledRequest
 from atdp_cli.hardening.resume import missing_steps, steps_of
@@ -203,7 +203,7 @@ def public_report(
 def private_report(
     trained: TrainedRun,
     after: Measured,
-    given: Measured | None,
+    given: Given | None,
     public: PublicReport,
     request: SettledRequest,
     *,
@@ -213,7 +213,7 @@ def private_report(
 
     Args:
         after: Of the model as it was loaded again.
-        given: Of MODEL, where the run started from another; None where it did not.
+        given: MODEL, where the run started from another and it could be loaded; else None.
         interruptions: How often the run was interrupted.
     """
     data = trained.data
@@ -228,7 +228,7 @@ def private_report(
         usefulness=(
             *after.usefulness("after"),
             *before.usefulness("before"),
-            *(() if given is None else given.usefulness("given")),
+            *(() if given is None or given.measured is None else given.measured.usefulness("given")),
         ),
         value_ranks=ranks,
         sensitive_share=sensitive_share(data.yardstick.held_out),
@@ -257,7 +257,7 @@ def private_report(
         unread_records=sum(not any(windows) for windows in zip(*data.training.values(), strict=True)),
         listed_terms=sum(len(read_terms(file)) for file in (*request.detector.allow, *request.detector.deny)),
         interruptions=interruptions,
-        given=None if request.asked is None else seal_of(request.asked),
+        given=None if given is None else dict(given.seal),
         command=request.command,
     )
     return with_public(private, public)

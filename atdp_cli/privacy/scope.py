@@ -133,7 +133,7 @@ def selective_neighbours(ledger: Ledger) -> Neighbours | str:
         return "no stage was trained on redacted text or decoys"
     if reason := _unprotected(ledger) or _unknown(ledger) or flags_moved(ledger):
         return reason
-    if reason := detectors_disagree(relations(ledger)):
+    if reason := detectors_disagree(_relations(ledger)):
         return reason
     return intersect([(event.stage, event.relation) for event in plain])
 
@@ -142,6 +142,12 @@ def others_flag(ledger: Ledger) -> str | None:
     """What else than a record has a say in its flags, where events with noise read them; None where nothing has."""
     flags = (event.relation.flags for event in private_events(ledger.events))
     return next((each.others for each in flags if each is not None and not each.by_record), None)
+
+
+def public_lists(ledger: Ledger) -> tuple[str, ...]:
+    """Why lists of terms that flagged records are public, as users declare, each reason once."""
+    flags = (relation.flags for _, relation in _relations(ledger))
+    return tuple(dict.fromkeys(each.public_lists for each in flags if each is not None and each.public_lists))
 
 
 def flags_moved(ledger: Ledger) -> str | None:
@@ -162,13 +168,13 @@ def uncounted_neighbours(ledger: Ledger) -> Neighbours | str:
     neighbours = selective_neighbours(ledger)
     if isinstance(neighbours, str):
         return neighbours
-    everything = intersect(relations(ledger))
+    everything = intersect(_relations(ledger))
     if isinstance(everything, str):
         return everything
     return everything if "votes" in everything.shapes else "nothing is counted"
 
 
-def relations(ledger: Ledger) -> list[tuple[str, Relation]]:
+def _relations(ledger: Ledger) -> list[tuple[str, Relation]]:
     """The stage and the relation of each event that read records."""
     return [
         (event.stage, event.relation)

@@ -23,8 +23,8 @@ from atdp_cli.privacy.scope import (
     is_of_text,
     no_end_to_end,
     others_flag,
+    public_lists,
     reference_pasts,
-    relations,
     selective_void,
 )
 
@@ -53,6 +53,7 @@ SEEDED_NOISE = "the noise of this run came from a seed and can be taken off agai
 
 PUBLIC_START = "The first checkpoint never saw the corpus, as --checkpoint-history public states."
 PUBLIC_REFERENCE = "The reference model never saw the corpus, as --reference states."
+LISTS = "The lists of terms were not made from the corpus, as the user declares: {reason}"
 DECLARED = "declared by the user; atdp did not see the training"
 DECLARED_TRAINING = (
     "Declared by the user; atdp did not see the training: of the corpus the model read the copies with decoys and "
@@ -205,23 +206,17 @@ def assumptions(
     """
     insecure = (INSECURE,) if ledger.insecure_seed else ()
     sampling = (POISSON,) if any(isinstance(event, SubsampledGaussian) for event in ledger.events) else ()
+    lists = tuple(LISTS.format(reason=reason) for reason in public_lists(ledger))
     release = COPIES if is_of_text(ledger) else ONE_MODEL if models == 1 else MANY_MODELS.format(models=models)
     if scope == "increment":
         return (*insecure, INCREMENT_ONLY, *_not_counted(ledger), *sampling)
     if neighbours is not None:
         between = neighbour_sentences(neighbours, exact=exact)
-        return (*insecure, *between, *_lists(ledger), *_starts(ledger), *(() if exact else sampling), release)
+        return (*insecure, *between, *lists, *_starts(ledger), *(() if exact else sampling), release)
     if reason := no_end_to_end(ledger):
         return (*insecure, f"No finite ε: {reason}.")
     starts = _starts(ledger) if private_events(ledger.events) or reference_pasts(ledger) else ()
-    return (*insecure, *_lists(ledger), *starts, *sampling, release)
-
-
-def _lists(ledger: Ledger) -> tuple[str, ...]:
-    """The assumption about lists of terms that count as public, once for each reason."""
-    flags = (relation.flags for _, relation in relations(ledger))
-    reasons = dict.fromkeys(each.public_lists for each in flags if each is not None and each.public_lists)
-    return tuple(f"The lists of terms were not made from the corpus, as the user declares: {each}" for each in reasons)
+    return (*insecure, *lists, *starts, *sampling, release)
 
 
 def _starts(ledger: Ledger) -> tuple[str, ...]:

@@ -388,6 +388,13 @@ class AuditReport(Frozen):
 Report = PublicReport | PrivateReport
 
 
+def listed_audits(report: Report | AuditReport) -> list[tuple[str, AuditEntry]]:
+    """All audits of a report, each with its path in the JSON; those of a whole report are in two places."""
+    places = [("public.audits", report.public.audits)] if isinstance(report, PrivateReport) else []
+    places.append(("audits", report.audits))
+    return [(f"{path}.{place}", audit) for path, audits in places for place, audit in enumerate(audits)]
+
+
 def public_of(report: Report) -> PublicReport:
     """The part of a report that may be published."""
     return report.public if isinstance(report, PrivateReport) else report

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from atdp_cli.privacy.wording import SCOPES, rounded_up
 from atdp_cli.reporting import figures, stage_facts
 from atdp_cli.reporting.audit_entry import MODEL_NAMES, own_audit
-from atdp_cli.reporting.document import AuditReport, PrivateReport, PublicReport
+from atdp_cli.reporting.document import AuditReport, PrivateReport, PublicReport, listed_audits
 from atdp_cli.reporting.wording import MAY, model_title, protected_kinds
 
 VERDICTS = {
@@ -38,8 +38,7 @@ def render_html(report: PublicReport | PrivateReport) -> str:
     private = report if isinstance(report, PrivateReport) else None
     public = report.public if isinstance(report, PrivateReport) else report
     at = "" if private is None else "public."
-    audits = [(f"{at}audits.{place}", audit) for place, audit in enumerate(public.audits)]
-    audits += [(f"audits.{place}", audit) for place, audit in enumerate(() if private is None else private.audits)]
+    audits = listed_audits(report)
     charts = {
         "noise": figures.noise_figure(public),
         "epsilon": figures.epsilon_figure(public),
@@ -77,15 +76,14 @@ def render_html(report: PublicReport | PrivateReport) -> str:
 
 def render_audits(report: AuditReport) -> str:
     """The report of a model of which nothing but its audits is known, as HTML."""
-    own = own_audit(report.audits)
     return visible(
         environment()
         .get_template("audit_report.html.j2")
         .render(
             report=report,
             release=report.release,
-            audited=own,
-            audits=[(f"audits.{place}", audit) for place, audit in enumerate(report.audits)],
+            audited=own_audit(report.audits),
+            audits=listed_audits(report),
             figure=figure_of(report.model_dump(mode="json")),
             charts={
                 "means": figures.mean_exposure_figure(report.audits),

@@ -65,6 +65,10 @@ def write_reports(folder: Path, private_folder: Path, public: PublicReport, priv
     texts = {folder / CARD_FILE: render_card(public), **_rendered(folder, public)}
     if private is not None:
         texts |= _rendered(private_folder, private)
+    _write(texts)
+
+
+def _write(texts: Mapping[Path, str]) -> None:
     for path, text in texts.items():
         with atomic_write(path) as stream:
             stream.write(text.encode())
@@ -161,9 +165,7 @@ def attach_findings(folder: Path, path: Path) -> None:
         raise InputError(says, "Review a queue of the run's own tier.")
     else:
         change = {"review": (f"{found.reviewed:,} sentences were reviewed.", *found.says())}
-    for rendered, text in _rendered(private_folder, private.model_copy(update=change)).items():
-        with atomic_write(rendered) as stream:
-            stream.write(text.encode())
+    _write(_rendered(private_folder, private.model_copy(update=change)))
 
 
 FINDINGS = (
@@ -175,10 +177,11 @@ def _kind_of(findings: object) -> str:
     return "review" if isinstance(findings, dict) and "queue" in findings else "maps"
 
 
-class _FindingsFile(RootModel[MemoryDocument | ReviewSummary]):
-    root: Annotated[
-        Annotated[MemoryDocument, Tag("maps")] | Annotated[ReviewSummary, Tag("review")], Discriminator(_kind_of)
-    ]
+_Findings = Annotated[MemoryDocument, Tag("maps")] | Annotated[ReviewSummary, Tag("review")]
+
+
+class _FindingsFile(RootModel[Annotated[_Findings, Discriminator(_kind_of)]]):
+    pass
 
 
 def _map_entries(private: PrivateReport, maps: Sequence[MemoryMap]) -> tuple[MemoryEntry, ...]:

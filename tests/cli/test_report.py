@@ -13,6 +13,7 @@ import pytest
 from huggingface_hub import ModelCard
 from jsonschema import Draft202012Validator
 
+from atdp_cli.model.hashes import seal_of
 from tests.cli.conftest import Atdp, Leaky
 from tests.generated import schemas
 from tests.reporting.test_html import at, close, page_of
@@ -140,6 +141,26 @@ def test_audits_of_other_models_are_published_on_request_alone(atdp: Atdp, out: 
     assert atdp("report", out, "--verify", "--audit", file).code == 0
     refused = atdp("report", out, "--publish-audits")
     assert (refused.code, refused.out) == (2, "")
+
+
+@pytest.mark.ci
+def test_the_model_that_people_have_stands_beside_the_result_in_the_private_report(
+    atdp: Atdp, leaky: Leaky, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    out, private, file = tmp_path / "out", tmp_path / "out.private", tmp_path / "audit.json"
+    options = ["--reference", checkpoint_folder, "--epochs", 1, "--tune", "none", "-o", out]
+    assert atdp("harden", leaky.model, "--data", leaky.corpus, *options, "--set", "run.store=none").code == 0
+    document = json.loads((private / "privacy_report.json").read_text())
+    assert document["given"] == seal_of(leaky.model)
+    assert [each["of"] for each in document["usefulness"]] == ["after", "before", "given"]
+    audited = atdp("audit-canary", out, leaky.model, "--manifest", leaky.manifest, "--json", "-q")
+    file.write_text(audited.out, encoding="utf-8")
+    assert atdp("report", out, "--audit", file).code == 0
+    document = json.loads((private / "privacy_report.json").read_text())
+    assert [each["of"] for each in document["public"]["audits"]] == ["after"]
+    assert [each["of"] for each in document["audits"]] == ["given"]
+    pages = [(folder / "privacy_report.html").read_text() for folder in (out, private)]
+    assert [">MODEL</text>" in page for page in pages] == [False, True]
 
 
 def test_any_model_has_a_report_of_its_audits_alone(
